@@ -1,0 +1,15 @@
+//===- Registration.cpp - everything of ours, in one call -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "lib/Pipelines/Registration.h"
+
+#include "dialects/HyperShard/HyperShard.h"
+#include "mlir/IR/DialectRegistry.h"
+
+using namespace mlir;
+
+void hyperparallel::registerDialects(DialectRegistry &registry) {
+  registry.insert<hypershard::HyperShardDialect>();
+}
+
+void hyperparallel::registerPasses() {}
