@@ -16,5 +16,6 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
 }
 
 void hyperparallel::registerPasses() {
+  hypershard::registerApplyPlanPass();
   hypershard::registerSplitConstantsPass();
 }
