@@ -4,12 +4,17 @@
 #include "lib/Pipelines/Registration.h"
 
 #include "dialects/HyperShard/HyperShard.h"
+#include "lib/ExternalModels/ExternalModels.h"
+#include "lib/Transforms/HyperShard/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 
 using namespace mlir;
 
 void hyperparallel::registerDialects(DialectRegistry &registry) {
   registry.insert<hypershard::HyperShardDialect>();
+  registerShardableModels(registry);
 }
 
-void hyperparallel::registerPasses() {}
+void hyperparallel::registerPasses() {
+  hypershard::registerSplitConstantsPass();
+}
