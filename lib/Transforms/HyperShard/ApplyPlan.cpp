@@ -439,7 +439,8 @@ void ApplyPlan::annotate(Instance &instance, ArrayRef<Instance> all) {
   func::FuncOp function = instance.function;
   unsigned next = 0;
   function.walk([&](func::CallOp call) {
-    call.setCallee(all[instance.callees[next++]].function.getSymName());
+    func::FuncOp callee = all[instance.callees[next++]].function;
+    call.setCallee(callee.getSymName());
   });
   if (function.isExternal())
     return;

@@ -18,7 +18,7 @@
 {"mesh": {"axes": [["dp", 2]]}}
 
 //--- program.mlir
-// CHECK: hypershard.mesh @m = <["dp"=2, "tp"=3], device_ids = [5, 4, 3, 2, 1, 0]>
+// CHECK: hypershard.mesh @m = <["dp"=2, "tp"=3], device_ids=[5, 4, 3, 2, 1, 0]>
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME:    %[[X:.*]]: tensor<6x6xf32> {hp.name = "x", hypershard.sharding = #hypershard.sharding<@m, [{"dp"}, {}]>}
 // CHECK-SAME:    %[[W0:.*]]: tensor<6x6xf32> {hp.name = "blocks.0.w", hypershard.sharding = #hypershard.sharding<@m, [{"dp"}, {}]>}
