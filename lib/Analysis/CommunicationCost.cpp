@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // Bytes are those of the algorithms that are optimal in bandwidth: a ring for
-// gather, reduce-scatter and all-reduce, pairwise exchange for all-to-all. Rounds
-// are ceil(log2 members), twice for an all-reduce and one for a permute: members
-// of a group talk at the same time, and only dependent messages wait.
+// gather, reduce-scatter and all-reduce, pairwise exchange for all-to-all.
+// Rounds are ceil(log2 members), twice for an all-reduce and one for a permute:
+// members of a group talk at the same time, and only dependent messages wait.
 //
 // Limits: one level per group (its narrowest); the inner levels of a group that
 // crosses several are taken to be hidden behind the outermost. No contention
 // between collectives that run at the same time.
-// Cost: O(axes * levels), or O(devices) where the mesh has its own device order.
+// Cost: O(axes * levels), or O(devices) where the mesh has its own device
+// order.
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/CommunicationCost.h"
 

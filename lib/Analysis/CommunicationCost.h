@@ -26,8 +26,8 @@ enum class CollectiveKind {
 /// The mnemonic of the op: "all_gather", ...
 StringRef stringifyCollectiveKind(CollectiveKind kind);
 
-/// Devices [k*devices, (k+1)*devices) reach each other like this. The last level
-/// of a network has `devices` = 0: all of them.
+/// Devices [k*devices, (k+1)*devices) reach each other like this. The last
+/// level of a network has `devices` = 0: all of them.
 struct NetworkLevel {
   int64_t devices = 0;
   /// Seconds for one message.

@@ -1,8 +1,8 @@
 //===- ReshardPath.h - from one layout to another, at least cost *- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// Which collectives carry a tensor from one layout to another. What is minimal is
-// the seconds when the module describes its machine, and otherwise the bytes
+// Which collectives carry a tensor from one layout to another. What is minimal
+// is the seconds when the module describes its machine, and otherwise the bytes
 // that a device receives (then the seconds under default parameters, which in
 // effect is the number of collectives). Axes that neither layout uses stay out.
 //===----------------------------------------------------------------------===//
@@ -21,8 +21,8 @@ namespace mlir::hyperparallel {
 /// One collective, in terms of the global tensor.
 struct ReshardStep {
   CollectiveKind kind;
-  /// AllGather, ReduceScatter, SliceLocal: the dimension. AllToAll: the one that
-  /// is split. -1 for the others.
+  /// AllGather, ReduceScatter, SliceLocal: the dimension. AllToAll: the one
+  /// that is split. -1 for the others.
   int64_t dim = -1;
   /// AllToAll: the dimension that is put together. -1 for the others.
   int64_t concatDim = -1;
@@ -45,8 +45,9 @@ struct ReshardPlan {
   double seconds = 0;
   /// Why there is no plan; empty when there is one. Then seconds is infinite.
   std::string refusal;
-  /// The plan that gathers, then slices: what was refused in favour of this one.
-  int64_t gatherBytes = 0;
+  /// The plan that gathers, then slices: what was refused in favour of this
+  /// one. Nothing where that cannot be done.
+  std::optional<int64_t> gatherBytes;
   double gatherSeconds = 0;
   /// The space of layouts was too large to search; this is the gathering plan.
   bool isFallback = false;
