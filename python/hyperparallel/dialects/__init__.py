@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """HyperParallel's dialects, for the stock ``mlir`` package.
 
-Importing this package registers the dialects with every ``mlir.ir.Context`` that is made afterwards, and the passes with
-the process; a context that is older gets the dialects from ``register``. Then upstream's builders and ours mix:
+Importing this package registers the dialects with every ``mlir.ir.Context`` that is made afterwards, and the passes
+with the process; a context that is older gets the dialects from ``register``. Then upstream's builders and ours mix:
 
 >>> from mlir import ir
 >>> from hyperparallel.dialects import hypershard
@@ -22,8 +22,8 @@ import sys
 
 if "torch_mlir" in sys.modules:
     raise ImportError(
-        "torch_mlir is loaded in this process and must not share one with hyperparallel.dialects: "
-        "its MLIR would change what ours compiles; import models with hyperparallel.frontend, which uses a worker process"
+        "torch_mlir is loaded in this process and must not share one with hyperparallel.dialects: its MLIR would change "
+        "what ours compiles; import models with hyperparallel.frontend, which uses a worker process"
     )
 
 from mlir import ir
