@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes every .mlir file under test/ an item of pytest, run by lit.
+"""Makes every .mlir file under test/, and every C program of test/CAPI, an item of pytest, run by lit.
 
 lit is started once, for all the selected files; each item then reports its own file's result.
 """
@@ -40,7 +40,7 @@ class LitFailure(Exception):
 
 
 class LitItem(pytest.Item):
-    """One .mlir file."""
+    """One file with RUN lines."""
 
     def runtest(self) -> None:
         stash = self.session.stash
@@ -64,13 +64,14 @@ class LitItem(pytest.Item):
 
 
 class LitFile(pytest.File):
-    """A .mlir file: one item."""
+    """A file with RUN lines: one item."""
 
     def collect(self) -> Iterator[LitItem]:
         yield LitItem.from_parent(self, name=self.path.name)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitFile | None:
-    if file_path.suffix == ".mlir" and "Inputs" not in file_path.parts:
+    is_c_api = file_path.suffix == ".c" and file_path.parent.name == "CAPI"
+    if (file_path.suffix == ".mlir" or is_c_api) and "Inputs" not in file_path.parts:
         return LitFile.from_parent(parent, path=file_path)
     return None

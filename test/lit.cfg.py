@@ -23,16 +23,23 @@ def bin_of(package: str) -> str:
 
 config.name = "HyperParallel"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir"]
+config.suffixes = [".mlir", ".c"]
 config.excludes = ["Inputs"]
 config.test_source_root = os.path.join(root, "test")
 config.test_exec_root = os.path.join(root, "build", "test")
 
+package_bin = os.path.join(root, "python", "hyperparallel", "bin")
+config.llvm_tools_dir = bin_of("llvm")
 llvm_config = llvm.LLVMConfig(lit_config, config)
 llvm_config.with_environment("FILECHECK_OPTS", "-enable-var-scope --allow-unused-prefixes=false")
 llvm_config.with_environment("PYTHONPATH", os.path.join(root, "python"), append_path=True)
 config.substitutions.append(("%python", sys.executable))
 llvm_config.add_tool_substitutions(
-    ["hp-opt", "mlir-opt", "FileCheck", ToolSubst("not"), ToolSubst("count"), "split-file"],
-    [os.path.join(root, "python", "hyperparallel", "bin"), bin_of("mlir"), bin_of("llvm")],
+    ["hp-opt", "hp-capi-hypershard", "mlir-opt", "FileCheck", ToolSubst("not"), ToolSubst("count"), "split-file"],
+    [
+        package_bin,
+        os.path.dirname(os.path.realpath(os.path.join(package_bin, "hp-opt"))),
+        bin_of("mlir"),
+        config.llvm_tools_dir,
+    ],
 )
