@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from hyperparallel.errors import PlanError
-from hyperparallel.plan.layouts import AxisRef, DimLayout
+from hyperparallel.plan.layouts import AxisRef, DimLayout, TensorLayout
 from hyperparallel.plan.specs import Dims, Layout, LayoutSpec, Placement, Placements, Replicate, Shard, SplitLargest
 
 _EXAMPLES = "such as Shard(0)@dp, [dp, null], {0: dp} or Layout((2,2),(\"dp\",\"tp\"))(\"dp\",\"None\")"
@@ -50,6 +50,12 @@ def read_layout(value: Any, where: str) -> LayoutSpec:
     if placement is not None:
         return Placements((placement,))
     raise PlanError(f"{where}: expected a layout, {_EXAMPLES}, but got {value!r}")
+
+
+def read_sharding_text(text: str, where: str) -> TensorLayout:
+    """Read the dialect's text of a sharding (without the mesh), not checked against a mesh."""
+    dims = _DialectText(text, where).read()
+    return TensorLayout(tuple(layout for _, layout in dims.entries), dims.replicated)
 
 
 # Placements ------------------------------------------------------------------------------------------------------------
