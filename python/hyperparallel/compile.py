@@ -23,6 +23,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from hyperparallel import _hyperparallel
+from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
     INPUT_PREFIX,
     INPUTS_FILE,
@@ -35,7 +36,7 @@ from hyperparallel.compiled import (
 )
 from hyperparallel.errors import CompilationError
 from hyperparallel.frontend.artifact import ImportedModel
-from hyperparallel.pipeline import ENTRY, Phase, PhaseRunner, cache_directory, make_context, parse_program
+from hyperparallel.pipeline import ENTRY, Phase, PhaseRunner, make_context, parse_program
 from hyperparallel.plan import MeshLike, Plan, Program, ResolvedPlan, make_program
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
 from hyperparallel.plan.spelling import read_sharding_text

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from mlir import ir
 from mlir.passmanager import PassManager
 
+from hyperparallel.cache import cache_directory
 from hyperparallel.dialects import register
 from hyperparallel.enums import StrEnum
 from hyperparallel.errors import CompilationError
@@ -57,12 +57,6 @@ class Remark:
     phase: Phase
     location: str
     message: str
-
-
-def cache_directory() -> Path:
-    """Where compiled objects and failed inputs are kept: ``$XDG_CACHE_HOME/hyperparallel``."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "hyperparallel"
 
 
 def make_context() -> ir.Context:

@@ -48,8 +48,9 @@ def read_document(path: str | Path) -> tuple[Mesh | None, Preset | None, tuple[R
 
 def read_text(text: str, name: str = "plan") -> tuple[Mesh | None, Preset | None, tuple[Rule, ...]]:
     """Mesh, preset and rules of a plan's text; ``name`` stands for the file in messages."""
-    loader = yaml.SafeLoader(text)
+    loader: yaml.SafeLoader | None = None
     try:
+        loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
         entries = _entries(loader, root, name)
         sections: dict[str, tuple[Any, str]] = {}
@@ -70,8 +71,11 @@ def read_text(text: str, name: str = "plan") -> tuple[Mesh | None, Preset | None
                 rules.append(read_rule(pattern, _value(loader, value), f"{name}:{line}"))
     except yaml.YAMLError as error:
         raise PlanError(f"{name}{_line_of(error)}: malformed YAML: {_problem(error)}") from None
+    except RecursionError:
+        raise PlanError(f"{name}: malformed YAML: it is nested too deeply") from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     if preset is None and not rules:
         raise PlanError(f"{name}: the plan says nothing: expected a preset, or rules under shard")
     return mesh, preset, tuple(rules)

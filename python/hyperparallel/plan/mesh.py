@@ -12,6 +12,8 @@ from hyperparallel.errors import PlanError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+_MOST_DEVICES = 2**24
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mesh:
@@ -40,6 +42,8 @@ class Mesh:
             names.add(name)
         if not self.axes:
             raise PlanError("mesh: expected at least one axis, such as dp=2,tp=2")
+        if self.num_devices > _MOST_DEVICES:
+            raise PlanError(f"mesh {self}: {self.num_devices} devices are more than the {_MOST_DEVICES} that a mesh can have")
         if self.device_ids and sorted(self.device_ids) != list(range(self.num_devices)):
             raise PlanError(
                 f"mesh {self}: device ids must be 0 to {self.num_devices - 1} in some order but are {list(self.device_ids)}"

@@ -16,7 +16,7 @@ every axis for data.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, cast
 
 from hyperparallel.enums import StrEnum
@@ -190,7 +190,7 @@ def _megatron_rules(program: Program, data: tuple[str, ...], tensor: tuple[str, 
             add(f"**.{module}.weight", _split(dim, tensor), "by columns" if is_column else "by rows", 2)
             if is_column:
                 add(f"**.{module}.bias", _split(0, tensor), "by columns", 1)
-    for name, spec, note in _chain_rules([item for name, item in parameters.items() if name not in covered], parameters, tensor):
+    for name, spec, note in _chain_rules(parameters, covered, tensor):
         add(name, spec, note, None)
     if not fsdp or not data:
         return rules
@@ -215,18 +215,20 @@ def _is_input_major(parameters: Mapping[str, ProgramTensor], module: str) -> boo
 
 
 def _chain_rules(
-    left: Sequence[ProgramTensor], parameters: Mapping[str, ProgramTensor], tensor: tuple[str, ...]
+    parameters: Mapping[str, ProgramTensor], covered: Set[str], tensor: tuple[str, ...]
 ) -> list[tuple[str, LayoutSpec, str]]:
     """Pairs of weights that no name rule knows: where one's outputs are the next one's inputs, columns and then rows.
 
-    Weights are [out, in, ...] (Linear, convolutions). Only weights of one parent module are paired.
+    Weights are [out, in, ...] (Linear, convolutions). Only neighbours of one parent module are paired: what stands between
+    two layers of a residual network would have to be split as well.
     """
-    weights = [item for item in left if len(item.shape) >= 2 and item.name.endswith("weight")]
+    weights = [item for item in parameters.values() if len(item.shape) >= 2 and item.name.endswith("weight")]
     made: list[tuple[str, LayoutSpec, str]] = []
     index = 0
     while index + 1 < len(weights):
         first, second = weights[index], weights[index + 1]
-        if _parent(first.name) != _parent(second.name) or first.shape[0] != second.shape[1] or second.shape[1] == 1:
+        fits = first.shape[0] == second.shape[1] > 1 and _parent(first.name) == _parent(second.name)
+        if not fits or first.name in covered or second.name in covered:
             index += 1
             continue
         made.append((first.name, _split(0, tensor), f"by columns: its outputs feed {second.name}"))
