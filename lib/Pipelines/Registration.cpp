@@ -17,4 +17,6 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
 
 void hyperparallel::registerPasses() {
   hypershard::registerSplitConstantsPass();
+  hypershard::registerSpecializeFunctionsPass();
+  hypershard::registerPropagateShardingsPass();
 }
