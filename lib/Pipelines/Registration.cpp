@@ -19,4 +19,5 @@ void hyperparallel::registerPasses() {
   hypershard::registerSplitConstantsPass();
   hypershard::registerSpecializeFunctionsPass();
   hypershard::registerPropagateShardingsPass();
+  hypershard::registerInsertReshardsPass();
 }
