@@ -16,6 +16,7 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
 }
 
 void hyperparallel::registerPasses() {
+  hypershard::registerExpandBatchDimsPass();
   hypershard::registerSplitConstantsPass();
   hypershard::registerSpecializeFunctionsPass();
   hypershard::registerPropagateShardingsPass();

@@ -17,6 +17,21 @@ def ApplyPlanPass : Pass<"hypershard-apply-plan", "ModuleOp"> {
   ];
 }
 
+def ExpandBatchDimsPass : Pass<"hypershard-expand-batch-dims", "ModuleOp"> {
+  let summary = "Give contractions back the batch dimensions that were collapsed";
+  let description = [{
+    A `linalg.batch_matmul` whose operands collapse several dimensions into its
+    batch (batch and heads of attention) becomes a contraction with several batch
+    dimensions, each of which can be split. Other contractions stay.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numExpanded", "num-contractions-expanded",
+              "Contractions given back their batch dimensions">,
+  ];
+}
+
 def SplitConstantsPass : Pass<"hypershard-split-constants", "ModuleOp"> {
   let summary = "Give each use of a constant-like value its own copy";
   let description = [{
