@@ -5,6 +5,8 @@
 
 #include "dialects/HyperShard/HyperShard.h"
 #include "lib/ExternalModels/ExternalModels.h"
+#include "lib/Pipelines/PhaseContracts.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/HyperShard/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 
@@ -21,4 +23,6 @@ void hyperparallel::registerPasses() {
   hypershard::registerSpecializeFunctionsPass();
   hypershard::registerPropagateShardingsPass();
   hypershard::registerInsertReshardsPass();
+  registerPhaseContractsPasses();
+  registerPhasePipelines();
 }
