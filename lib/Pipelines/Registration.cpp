@@ -5,6 +5,8 @@
 
 #include "dialects/HyperShard/HyperShard.h"
 #include "lib/ExternalModels/ExternalModels.h"
+#include "lib/Pipelines/PhaseContracts.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/HyperShard/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 
@@ -17,5 +19,11 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
 
 void hyperparallel::registerPasses() {
   hypershard::registerApplyPlanPass();
+  hypershard::registerExpandBatchDimsPass();
   hypershard::registerSplitConstantsPass();
+  hypershard::registerSpecializeFunctionsPass();
+  hypershard::registerPropagateShardingsPass();
+  hypershard::registerInsertReshardsPass();
+  registerPhaseContractsPasses();
+  registerPhasePipelines();
 }
