@@ -4,8 +4,8 @@
     python benchmarks/compile_scale.py --model llama-405b --devices 1024 --json
     python benchmarks/compile_scale.py --model llama-405b --devices 1024 --flat --layers 8,32,126 --json
 
-With ``--flat`` every block is inlined, so that nothing is shared between layers, and time per op shows whether a pass is
-linear. Nothing is allocated: the model is imported on tensors without storage.
+With ``--flat`` every block is inlined, so that nothing is shared between layers, and time per op shows whether a
+pass is linear. Nothing is allocated: the model is imported on tensors without storage.
 """
 
 from __future__ import annotations
@@ -139,7 +139,10 @@ def main() -> None:
         if arguments.json:
             print(json.dumps(result), flush=True)
             continue
-        print(f"{result['model']}, {result['layers']} layers, {result['ops']} ops, mesh {result['mesh']}, flat: {result['flat']}")
+        print(
+            f"{result['model']}, {result['layers']} layers, {result['ops']} ops, mesh {result['mesh']}, "
+            f"flat: {result['flat']}"
+        )
         for name, entry in result["phases"].items():
             print(f"  {name:<12} {entry['seconds']:8.2f} s  {entry['peak_gib']:6.2f} GiB")
         print(f"  total        {result['total_seconds']:8.2f} s  {result['peak_gib']:6.2f} GiB", flush=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The compiler's phases, run one after the other on a module of the stock ``mlir`` package.
 
-The order is that of ``lib/Pipelines``; here it is cut into phases so that the IR after each can be kept, and a refusal can
-be told with the pass that refused and the ``hp-opt`` command that shows it again.
+The order is that of ``lib/Pipelines``; here it is cut into phases so that the IR after each can be kept, and a
+refusal can be told with the pass that refused and the ``hp-opt`` command that shows it again.
 """
 
 from __future__ import annotations
@@ -146,7 +146,8 @@ class PhaseRunner:
             f"the {self._phase} phase refused the program",
             diagnostics=diagnostics,
             pass_name=step.partition("{")[0],
-            command=f"hp-opt {shlex.quote(str(kept))} --pass-pipeline={shlex.quote(f'builtin.module({pipeline})')} -o /dev/null",
+            command=f"hp-opt {shlex.quote(str(kept))} "
+            f"--pass-pipeline={shlex.quote(f'builtin.module({pipeline})')} -o /dev/null",
         )
 
     def _write_ir(self, phase: Phase) -> None:

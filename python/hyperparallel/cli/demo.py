@@ -49,12 +49,16 @@ def main() -> None:
     print(_indent(plan.read_text(encoding="utf-8")))
     print("\n1. What does each rule match, and what does a device hold?")
     print(_indent(_hp("plan", model, "--plan", str(plan), "--mesh", "dp=2,tp=2", "-q"), 24))
-    print("\n2. Import, propagate shardings, place collectives, partition, generate code, run on four devices, compare.")
+    print(
+        "\n2. Import, propagate shardings, place collectives, partition, generate code, run on four devices, compare."
+    )
     words = ("run", model, "--plan", str(plan), "--mesh", "dp=2,tp=2", "--check", "--json")
     report: dict[str, Any] = json.loads(_hp(*words))
     print(_indent(_story(report)))
     print("\n3. Another layout is another word. Parameters stored in quarters, gathered where a layer needs them:")
-    other: dict[str, Any] = json.loads(_hp("run", model, "--preset", "fsdp", "--mesh", "dp=4", "--check", "--json", "-q"))
+    other: dict[str, Any] = json.loads(
+        _hp("run", model, "--preset", "fsdp", "--mesh", "dp=4", "--check", "--json", "-q")
+    )
     print(_indent(_story(other)))
     print(f"\nDone in {time.perf_counter() - begin:.0f} s. Next: docs/Tour.md, and hp --help.")
 

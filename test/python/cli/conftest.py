@@ -19,6 +19,7 @@ from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedMod
 sys.path.insert(0, str(Path(__file__).parent))
 from small_model import MLIR, values
 
+
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is read from, or left in, the user's cache."""

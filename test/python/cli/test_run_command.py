@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""``hp compile`` and ``hp run``: right values on every mesh, files that are damaged are refused, nothing is half written."""
+"""``hp compile`` and ``hp run``: right values on every mesh, files that are damaged are refused, nothing is half
+written."""
 
 from __future__ import annotations
 
@@ -15,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from small_model import expected
 
 
@@ -44,7 +44,9 @@ def test_values(
 
 def test_columns_then_rows(hp: Callable[..., Any], model_dir: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
-    plan.write_text('mesh: {tp: 3}\nshard:\n  layers.0.w: Shard(1)@tp\n  layers.1.w: Shard(0)@tp\n  "output:y": Replicate()\n')
+    plan.write_text(
+        'mesh: {tp: 3}\nshard:\n  layers.0.w: Shard(1)@tp\n  layers.1.w: Shard(0)@tp\n  "output:y": Replicate()\n'
+    )
     results = tmp_path / "y.npz"
     outcome = hp("run", model_dir, "--plan", plan, "--results", results, "--json")
     assert outcome.status == 0, outcome.err
@@ -60,7 +62,12 @@ def test_compiled_programs_are_kept(hp: Callable[..., Any], model_dir: Path) -> 
     assert again["cached"]["compile"] is True
     assert "codegen" not in again["seconds"]
     assert json.loads(hp(*words, "--no-cache").out)["cached"]["compile"] is False
-    assert json.loads(hp("run", model_dir, "--preset", "data_parallel", "--mesh", "dp=2", "--json").out)["cached"]["compile"] is False
+    assert (
+        json.loads(hp("run", model_dir, "--preset", "data_parallel", "--mesh", "dp=2", "--json").out)["cached"][
+            "compile"
+        ]
+        is False
+    )
 
 
 @pytest.fixture
@@ -74,9 +81,8 @@ def program_dir(hp: Callable[..., Any], model_dir: Path, tmp_path: Path) -> Path
 
 def test_a_compiled_directory_runs_by_itself(hp: Callable[..., Any], program_dir: Path, tmp_path: Path) -> None:
     dumped = sorted(path.name for path in (program_dir / "ir").iterdir())
-    assert dumped == [
-        "0-imported.mlir", "1-annotated.mlir", "2-propagated.mlir", "3-resharded.mlir", "4-partitioned.mlir", "5-lowered.mlir",
-    ]  # fmt: skip
+    phases = ("imported", "annotated", "propagated", "resharded", "partitioned", "lowered")
+    assert dumped == [f"{number}-{phase}.mlir" for number, phase in enumerate(phases)]
     results = tmp_path / "y.npz"
     assert hp("run", program_dir, "--results", results).status == 0
     with np.load(results) as file:
@@ -148,7 +154,9 @@ def test_mlir_that_is_cut_off_inside(hp: Callable[..., Any], model_dir: Path, tm
 
 def test_a_refused_program_can_be_shown_again(hp: Callable[..., Any], model_dir: Path, tmp_path: Path) -> None:
     text = (model_dir / "model.mlir").read_text()
-    broken = text.replace("tensor<6x10xf32>", "tensor<?x10xf32>").replace("tensor.empty() : tensor<?", "tensor.empty(%n) : tensor<?")
+    broken = text.replace("tensor<6x10xf32>", "tensor<?x10xf32>").replace(
+        "tensor.empty() : tensor<?", "tensor.empty(%n) : tensor<?"
+    )
     broken = broken.replace("%zero = arith", "%n = arith.constant 6 : index\n    %zero = arith")
     (model_dir / "model.mlir").write_text(broken)
     outcome = hp("compile", model_dir, "--preset", "fsdp", "--mesh", "dp=2", "-o", tmp_path / "program")
@@ -221,7 +229,17 @@ def test_a_defect_has_a_traceback_and_status_3(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_signals_leave_nothing(model_dir: Path, tmp_path: Path, number: signal.Signals) -> None:
     target = tmp_path / "program"
-    repeated = [sys.executable, "-m", "hyperparallel.cli.main", "run", str(model_dir), "--preset", "fsdp", "--mesh", "dp=2"]
+    repeated = [
+        sys.executable,
+        "-m",
+        "hyperparallel.cli.main",
+        "run",
+        str(model_dir),
+        "--preset",
+        "fsdp",
+        "--mesh",
+        "dp=2",
+    ]
     process = subprocess.Popen(
         [*repeated, "--repeat", "100000000", "--results", str(target)],
         stdout=subprocess.PIPE,
