@@ -109,7 +109,7 @@ def test_the_mesh_of_a_layout_will_do() -> None:
     assert str(plan.mesh) == "dp=2,tp=2"
     assert plan.to_json()["mesh"]["device_ids"] == [3, 2, 1, 0]
     other = {**shard, "output:logits": 'Layout((4,),("dp",))("dp","None","None")'}
-    with pytest.raises(PlanError, match="its Layout is for the mesh dp=4 but that of .* is for dp=2,tp=2"):
+    with pytest.raises(PlanError, match=r"its Layout is for the mesh dp=4 but that of .* is for dp=2,tp=2"):
         Plan(shard=other).resolve(_gpt2())
 
 
