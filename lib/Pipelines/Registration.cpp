@@ -23,6 +23,7 @@ void hyperparallel::registerPasses() {
   hypershard::registerSpecializeFunctionsPass();
   hypershard::registerPropagateShardingsPass();
   hypershard::registerInsertReshardsPass();
+  hypershard::registerLowerReshardsPass();
   registerPhaseContractsPasses();
   registerPhasePipelines();
 }

@@ -100,7 +100,28 @@ def InsertReshardsPass : Pass<"hypershard-insert-reshards", "ModuleOp"> {
 
 def LowerReshardsPass : Pass<"hypershard-lower-reshards", "ModuleOp"> {
   let summary = "Turn each reshard into collectives of least cost";
+  let description = [{
+    A reshard becomes the sequence of `all_gather`, `all_reduce`,
+    `reduce_scatter`, `all_to_all`, `permute` and `slice_local` in which a device
+    receives the fewest bytes, or, when the module describes its machine, which
+    takes the least time. Dimensions that do not divide are padded to blocks of
+    ceil(n/k); no step cuts across such blocks. Reshards of one value share their
+    common steps. A reshard to the sharding that its operand has goes away.
+
+    The collectives are in global form: operand and result have the tensor's
+    type, and `hypershard.sharding` says how the result is split.
+  }];
   let dependentDialects = ["::mlir::hyperparallel::hypershard::HyperShardDialect"];
+  let statistics = [
+    Statistic<"numLowered", "num-lowered", "Reshards turned into collectives">,
+    Statistic<"numIdentities", "num-identities", "Reshards that changed nothing">,
+    Statistic<"numCollectives", "num-collectives", "Collectives made">,
+    Statistic<"numShared", "num-shared",
+              "Collectives not made because an equal one was there">,
+    Statistic<"numBytes", "num-bytes", "Bytes that a device receives in them">,
+    Statistic<"numNotSearched", "num-not-searched",
+              "Reshards with too many layouts to search: gathered and sliced">,
+  ];
 }
 
 def PartitionProgramPass : Pass<"hypershard-partition-program", "ModuleOp"> {
