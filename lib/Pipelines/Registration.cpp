@@ -21,4 +21,5 @@ void hyperparallel::registerPasses() {
   hypershard::registerSpecializeFunctionsPass();
   hypershard::registerPropagateShardingsPass();
   hypershard::registerInsertReshardsPass();
+  hypershard::registerPartitionProgramPass();
 }
