@@ -26,4 +26,5 @@ void hyperparallel::registerPasses() {
   hypershard::registerLowerReshardsPass();
   registerPhaseContractsPasses();
   registerPhasePipelines();
+  hypershard::registerPartitionProgramPass();
 }
