@@ -61,7 +61,7 @@ def run(text: str, arguments: list[np.ndarray[Any, Any]], results: list[tuple[tu
         passmanager.PassManager.parse(_TO_LLVM).run(module.operation)
         libraries = Path(str(ir.__file__)).parent / "lib"
         shared = [os.fspath(libraries / f"libmlir_{name}_utils.so") for name in ("c_runner", "float16")]
-        engine = execution_engine.ExecutionEngine(module, opt_level=1, shared_libs=shared)
+        engine = execution_engine.ExecutionEngine(module, opt_level=0, shared_libs=shared)
         descriptors = [runtime.get_ranked_memref_descriptor(np.ascontiguousarray(entry)) for entry in arguments]
         fields = [
             (
