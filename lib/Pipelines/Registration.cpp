@@ -4,6 +4,8 @@
 #include "lib/Pipelines/Registration.h"
 
 #include "dialects/HyperShard/HyperShard.h"
+#include "lib/Conversion/Passes.h"
+#include "lib/Pipelines/LowerToCPU.h"
 #include "mlir/IR/DialectRegistry.h"
 
 using namespace mlir;
@@ -12,4 +14,7 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
   registry.insert<hypershard::HyperShardDialect>();
 }
 
-void hyperparallel::registerPasses() {}
+void hyperparallel::registerPasses() {
+  registerHyperParallelConversionPasses();
+  registerLowerToCPUPipeline();
+}
