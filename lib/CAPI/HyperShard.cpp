@@ -36,6 +36,8 @@ bool hpAttributeIsAMesh(MlirAttribute attr) {
   return isa<MeshAttr>(unwrap(attr));
 }
 
+MlirTypeID hpMeshAttrGetTypeID(void) { return wrap(MeshAttr::getTypeID()); }
+
 MlirAttribute hpMeshAttrGet(MlirLocation loc, intptr_t numAxes,
                             const MlirStringRef *names, const int64_t *sizes,
                             intptr_t numDeviceIds, const int64_t *deviceIds) {
@@ -85,6 +87,8 @@ static DimShardingAttr dim(MlirAttribute attr) {
 bool hpAttributeIsAAxisRef(MlirAttribute attr) {
   return isa<AxisRefAttr>(unwrap(attr));
 }
+
+MlirTypeID hpAxisRefAttrGetTypeID(void) { return wrap(AxisRefAttr::getTypeID()); }
 MlirAttribute hpAxisRefAttrGet(MlirLocation loc, MlirStringRef name,
                                int64_t preSize, int64_t size) {
   return wrap(getVerified<AxisRefAttr>(emitAt(loc), unwrap(loc).getContext(),
@@ -103,6 +107,8 @@ int64_t hpAxisRefAttrGetSize(MlirAttribute attr) {
 bool hpAttributeIsADimSharding(MlirAttribute attr) {
   return isa<DimShardingAttr>(unwrap(attr));
 }
+
+MlirTypeID hpDimShardingAttrGetTypeID(void) { return wrap(DimShardingAttr::getTypeID()); }
 MlirAttribute hpDimShardingAttrGet(MlirLocation loc, intptr_t numAxes,
                                    const MlirAttribute *axes, bool isOpen,
                                    int64_t priority) {
@@ -133,6 +139,8 @@ static ShardingAttr sharding(MlirAttribute attr) {
 bool hpAttributeIsASharding(MlirAttribute attr) {
   return isa<ShardingAttr>(unwrap(attr));
 }
+
+MlirTypeID hpShardingAttrGetTypeID(void) { return wrap(ShardingAttr::getTypeID()); }
 
 MlirAttribute hpShardingAttrGet(MlirLocation loc, MlirStringRef mesh,
                                 intptr_t numDims, const MlirAttribute *dims,

@@ -17,6 +17,7 @@ MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(HyperShard, hypershard);
  * parts do not make one. */
 
 MLIR_CAPI_EXPORTED bool hpAttributeIsAMesh(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID hpMeshAttrGetTypeID(void);
 /** `deviceIds` may be empty: the order 0, 1, ... */
 MLIR_CAPI_EXPORTED MlirAttribute
 hpMeshAttrGet(MlirLocation loc, intptr_t numAxes, const MlirStringRef *names,
@@ -33,6 +34,7 @@ MLIR_CAPI_EXPORTED int64_t hpMeshAttrGetDeviceId(MlirAttribute attr,
                                                  intptr_t index);
 
 MLIR_CAPI_EXPORTED bool hpAttributeIsAAxisRef(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID hpAxisRefAttrGetTypeID(void);
 /** `size` 0 means the whole axis. */
 MLIR_CAPI_EXPORTED MlirAttribute hpAxisRefAttrGet(MlirLocation loc,
                                                   MlirStringRef name,
@@ -43,6 +45,7 @@ MLIR_CAPI_EXPORTED int64_t hpAxisRefAttrGetPreSize(MlirAttribute attr);
 MLIR_CAPI_EXPORTED int64_t hpAxisRefAttrGetSize(MlirAttribute attr);
 
 MLIR_CAPI_EXPORTED bool hpAttributeIsADimSharding(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID hpDimShardingAttrGetTypeID(void);
 MLIR_CAPI_EXPORTED MlirAttribute
 hpDimShardingAttrGet(MlirLocation loc, intptr_t numAxes,
                      const MlirAttribute *axes, bool isOpen, int64_t priority);
@@ -53,6 +56,7 @@ MLIR_CAPI_EXPORTED bool hpDimShardingAttrIsOpen(MlirAttribute attr);
 MLIR_CAPI_EXPORTED int64_t hpDimShardingAttrGetPriority(MlirAttribute attr);
 
 MLIR_CAPI_EXPORTED bool hpAttributeIsASharding(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID hpShardingAttrGetTypeID(void);
 /** `partialKind` is empty for a value that is whole. */
 MLIR_CAPI_EXPORTED MlirAttribute hpShardingAttrGet(
     MlirLocation loc, MlirStringRef mesh, intptr_t numDims,

@@ -26,6 +26,11 @@ static std::string str(MlirStringRef text) {
 /// Runs `make` and turns its diagnostic into a ValueError.
 template <typename Make>
 static MlirAttribute checked(MlirContext context, Make make) {
+  if (mlirDialectIsNull(mlirContextGetOrLoadDialect(context, ref("hypershard"))))
+    throw nb::value_error(
+        "expected a context that knows the hypershard dialect: this one is "
+        "older than the import of hyperparallel.dialects; call "
+        "hyperparallel.dialects.register(context)");
   CollectDiagnosticsToStringScope scope(context);
   MlirAttribute attr = make(mlirLocationUnknownGet(context));
   if (mlirAttributeIsNull(attr)) {
@@ -48,7 +53,8 @@ static std::vector<MlirAttribute> collect(intptr_t size, Get get) {
 }
 
 static void bindMesh(nb::module_ &m) {
-  mlir_attribute_subclass(m, "MeshAttr", hpAttributeIsAMesh)
+  mlir_attribute_subclass(m, "MeshAttr", hpAttributeIsAMesh,
+                          hpMeshAttrGetTypeID)
       .def_classmethod(
           "get",
           [](nb::object cls, const std::vector<std::string> &names,
@@ -88,7 +94,8 @@ static void bindMesh(nb::module_ &m) {
 }
 
 static void bindParts(nb::module_ &m) {
-  mlir_attribute_subclass(m, "AxisRefAttr", hpAttributeIsAAxisRef)
+  mlir_attribute_subclass(m, "AxisRefAttr", hpAttributeIsAAxisRef,
+                          hpAxisRefAttrGetTypeID)
       .def_classmethod(
           "get",
           [](nb::object cls, const std::string &name, int64_t preSize,
@@ -106,7 +113,8 @@ static void bindParts(nb::module_ &m) {
       .def_property_readonly("pre_size", hpAxisRefAttrGetPreSize)
       .def_property_readonly("size", hpAxisRefAttrGetSize);
 
-  mlir_attribute_subclass(m, "DimShardingAttr", hpAttributeIsADimSharding)
+  mlir_attribute_subclass(m, "DimShardingAttr", hpAttributeIsADimSharding,
+                          hpDimShardingAttrGetTypeID)
       .def_classmethod(
           "get",
           [](nb::object cls, const std::vector<MlirAttribute> &axes,
@@ -133,7 +141,8 @@ static void bindParts(nb::module_ &m) {
 void hyperparallel::bindHyperShard(nb::module_ &m) {
   bindMesh(m);
   bindParts(m);
-  mlir_attribute_subclass(m, "ShardingAttr", hpAttributeIsASharding)
+  mlir_attribute_subclass(m, "ShardingAttr", hpAttributeIsASharding,
+                          hpShardingAttrGetTypeID)
       .def_classmethod(
           "get",
           [](nb::object cls, const std::string &mesh,

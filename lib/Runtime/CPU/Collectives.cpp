@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lib/Runtime/CPU/Collectives.h"
+#include "lib/Runtime/CPU/Device.h"
+#include "lib/Runtime/CPU/Reduce.h"
+#include "lib/Runtime/Status.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hyperparallel::runtime {
+
+/// Up to here every member reduces everything itself, which saves a wait.
+static constexpr int64_t OneStepReduceBytes = 128 << 10;
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+static const char *kindName(hp_collective kind) {
+  static const char *const names[] = {
+      "all_gather",    "all_reduce", "reduce_scatter", "all_to_all", "permute",
+      "halo_exchange", "broadcast",  "barrier",        "send",       "recv"};
+  return names[kind];
+}
+
+std::string describe(const Call &call) {
+  std::string text = kindName(call.kind);
+  if (call.op >= 0)
+    text += std::string(" ") + reductionName(call.op);
+  text += " of ";
+  if (call.dtype >= 0)
+    text += std::to_string(call.inBytes / dtypeBytes(call.dtype)) + " x " +
+            dtypeName(call.dtype);
+  else
+    text += std::to_string(call.inBytes) + " bytes";
+  if (call.kind == HP_RECV)
+    text += " from device " + std::to_string(call.peer) + " with tag " +
+            std::to_string(call.tag);
+  if (call.label)
+    text += std::string(" '") + call.label + "'";
+  return text;
+}
+
+std::string describeMembers(const Group &group) {
+  std::string text = "{";
+  for (const Device *member : group.members)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(member->ordinal);
+  return text + "}";
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+void Collectives::reset() {
+  std::lock_guard<std::mutex> lock(mutex);
+  groups.clear();
+  channels.clear();
+}
+
+void Collectives::wakeAll() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (auto &entry : groups)
+    for (uint32_t i = 0; i < RingSize; ++i) {
+      entry.second->slots[i].arrived.wakeAll();
+      entry.second->slots[i].middle.wakeAll();
+      entry.second->slots[i].departed.wakeAll();
+    }
+  for (auto &entry : channels)
+    entry.second->sent.wakeAll();
+}
+
+Group *Collectives::group(const std::vector<Device *> &members,
+                          const std::vector<int64_t> &key) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<Group> &group = groups[key];
+  if (!group) {
+    group = std::make_unique<Group>();
+    group->members = members;
+    group->slots.reset(new Slot[RingSize]);
+    group->published.reset(new Published[RingSize * members.size()]);
+  }
+  return group.get();
+}
+
+Channel &Collectives::channel(int64_t from, int64_t to, int64_t tag) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<Channel> &channel = channels[{from, to, tag}];
+  if (!channel)
+    channel = std::make_unique<Channel>();
+  return *channel;
+}
+
+static std::string describeAxes(const hp_axis *axes, int64_t numAxes) {
+  std::string text = "[";
+  for (int64_t i = 0; i < numAxes; ++i)
+    text += (i ? ", " : "") + std::to_string(axes[i].size) + " at stride " +
+            std::to_string(axes[i].stride);
+  return text + "]";
+}
+
+/// Axes must cut the device ids into whole, disjoint digits.
+static hp_status checkAxes(const hp_axis *axes, int64_t numAxes,
+                           int64_t meshSize) {
+  std::vector<hp_axis> sorted(axes, axes + numAxes);
+  std::sort(
+      sorted.begin(), sorted.end(),
+      [](const hp_axis &a, const hp_axis &b) { return a.stride < b.stride; });
+  int64_t below = 1;
+  for (const hp_axis &axis : sorted) {
+    if (axis.stride < 1 || axis.size < 1 || axis.stride % below != 0 ||
+        axis.size > meshSize / axis.stride ||
+        meshSize % (axis.stride * axis.size) != 0)
+      return fail(HP_INVALID_ARGUMENT,
+                  "axes %s are no disjoint axes of a mesh of %lld devices",
+                  describeAxes(axes, numAxes).c_str(),
+                  static_cast<long long>(meshSize));
+    below = axis.stride * axis.size;
+  }
+  return HP_OK;
+}
+
+static int64_t coordinate(int64_t id, const hp_axis &axis) {
+  return id / axis.stride % axis.size;
+}
+
+/// Replaces the coordinates along `axes` by the digits of `index`.
+static int64_t withIndex(int64_t id, const std::vector<hp_axis> &axes,
+                         int64_t index) {
+  for (size_t i = axes.size(); i-- > 0;) {
+    id += (index % axes[i].size - coordinate(id, axes[i])) * axes[i].stride;
+    index /= axes[i].size;
+  }
+  return id;
+}
+
+static int64_t indexOf(int64_t id, const std::vector<hp_axis> &axes) {
+  int64_t index = 0;
+  for (const hp_axis &axis : axes)
+    index = index * axis.size + coordinate(id, axis);
+  return index;
+}
+
+static std::vector<hp_axis> withoutTrivial(const hp_axis *axes,
+                                           int64_t numAxes) {
+  std::vector<hp_axis> kept;
+  for (int64_t i = 0; i < numAxes; ++i)
+    if (axes[i].size != 1)
+      kept.push_back(axes[i]);
+  return kept;
+}
+
+static Device *deviceAt(Context &context, int64_t group, int64_t rank) {
+  for (Device *device : context.run.devices)
+    if (device->launch.group == group && device->launch.rank == rank)
+      return device;
+  return nullptr; // not reached: the launches of a group are complete
+}
+
+static GroupRef *makeGroup(Device &device, std::vector<hp_axis> axes) {
+  int64_t size = 1, id = device.launch.rank;
+  for (const hp_axis &axis : axes)
+    size *= axis.size;
+  GroupRef ref;
+  ref.rank = static_cast<int>(indexOf(id, axes));
+  ref.group = nullptr;
+  if (size > 1) {
+    std::vector<Device *> members;
+    for (int64_t rank = 0; rank < size; ++rank)
+      members.push_back(deviceAt(*device.context, device.launch.group,
+                                 withIndex(id, axes, rank)));
+    std::vector<int64_t> key = {device.launch.group, withIndex(id, axes, 0)};
+    for (const hp_axis &axis : axes)
+      key.insert(key.end(), {axis.stride, axis.size});
+    ref.group = device.context->collectives.group(members, key);
+    ref.inFlight.resize(RingSize);
+  }
+  ref.axes = std::move(axes);
+  device.groups.push_back(std::move(ref));
+  return &device.groups.back();
+}
+
+static bool sameAxes(const std::vector<hp_axis> &kept, const hp_axis *axes,
+                     int64_t numAxes) {
+  size_t i = 0;
+  for (int64_t j = 0; j < numAxes; ++j) {
+    if (axes[j].size == 1 && axes[j].stride > 0)
+      continue;
+    if (i == kept.size() || kept[i].stride != axes[j].stride ||
+        kept[i].size != axes[j].size)
+      return false;
+    ++i;
+  }
+  return i == kept.size();
+}
+
+hp_status findGroup(Device &device, const hp_axis *axes, int64_t numAxes,
+                    GroupRef **out) {
+  for (GroupRef &ref : device.groups)
+    if (sameAxes(ref.axes, axes, numAxes)) {
+      *out = &ref;
+      return HP_OK;
+    }
+  hp_status status = checkAxes(axes, numAxes, device.meshSize);
+  if (status == HP_OK)
+    *out = makeGroup(device, withoutTrivial(axes, numAxes));
+  return status;
+}
+
+/// The smallest set of disjoint axes that spans both lists: all their cutting
+/// points, in order, with what lies between two neighbours of one axis.
+static bool spanningAxes(const std::vector<hp_axis> &from,
+                         const std::vector<hp_axis> &to,
+                         std::vector<hp_axis> &out) {
+  std::vector<hp_axis> all = from;
+  all.insert(all.end(), to.begin(), to.end());
+  std::vector<int64_t> cuts;
+  for (const hp_axis &axis : all)
+    cuts.insert(cuts.end(), {axis.stride, axis.stride * axis.size});
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  for (size_t i = cuts.size(); i-- > 1;) {
+    int64_t low = cuts[i - 1], high = cuts[i];
+    bool covered = false;
+    for (const hp_axis &axis : all)
+      covered |= axis.stride <= low && high <= axis.stride * axis.size;
+    if (!covered)
+      continue;
+    if (high % low != 0)
+      return false;
+    out.push_back({low, high / low});
+  }
+  return true;
+}
+
+hp_status findPermuteGroup(Device &device, const hp_axis *from, int64_t numFrom,
+                           const hp_axis *to, int64_t numTo, GroupRef **out,
+                           int *source) {
+  hp_status status = checkAxes(from, numFrom, device.meshSize);
+  if (status == HP_OK)
+    status = checkAxes(to, numTo, device.meshSize);
+  if (status != HP_OK)
+    return status;
+  std::vector<hp_axis> fromAxes = withoutTrivial(from, numFrom);
+  std::vector<hp_axis> toAxes = withoutTrivial(to, numTo);
+  int64_t fromSize = 1, toSize = 1;
+  for (const hp_axis &axis : fromAxes)
+    fromSize *= axis.size;
+  for (const hp_axis &axis : toAxes)
+    toSize *= axis.size;
+  std::vector<hp_axis> spanning;
+  if (fromSize != toSize || !spanningAxes(fromAxes, toAxes, spanning))
+    return fail(HP_INVALID_ARGUMENT,
+                "permute: axes %s and %s do not span the same blocks",
+                describeAxes(from, numFrom).c_str(),
+                describeAxes(to, numTo).c_str());
+  status = findGroup(device, spanning.data(),
+                     static_cast<int64_t>(spanning.size()), out);
+  if (status != HP_OK)
+    return status;
+  int64_t id = device.launch.rank;
+  int64_t sender = withIndex(id, fromAxes, indexOf(id, toAxes));
+  *source = static_cast<int>(indexOf(sender, (*out)->axes));
+  return HP_OK;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+static bool sameCall(const Call &a, const Call &b) {
+  return a.kind == b.kind && a.dtype == b.dtype && a.op == b.op &&
+         a.inBytes == b.inBytes && a.elementBytes == b.elementBytes &&
+         a.order == b.order && !std::memcmp(a.shape, b.shape, sizeof(a.shape));
+}
+
+static std::string describeShape(const Call &call) {
+  std::string text = describe(call) + " (shape";
+  for (int64_t extent : call.shape)
+    text += " " + std::to_string(extent);
+  return text + ")";
+}
+
+static hp_status mismatch(const Group &group, const Call &first, int rank,
+                          const Call &other) {
+  std::string a = describe(first), b = describe(other);
+  if (a == b) {
+    a = describeShape(first);
+    b = describeShape(other);
+  }
+  return failWith(HP_MISMATCH,
+                  "collectives do not match in the group of devices " +
+                      describeMembers(group) + ": device " +
+                      std::to_string(group.members[0]->ordinal) + " calls " +
+                      a + ", but device " +
+                      std::to_string(group.members[rank]->ordinal) + " calls " +
+                      b);
+}
+
+hp_status startCollective(Device &device, GroupRef &ref, Call &call) {
+  call.ref = &ref;
+  call.group = ref.group;
+  call.rank = ref.rank;
+  if (!ref.group)
+    return HP_OK;
+  Group &group = *ref.group;
+  call.sequence = ref.started;
+  uint32_t slotIndex = call.sequence % RingSize;
+  if (ref.inFlight[slotIndex])
+    return fail(HP_INVALID_ARGUMENT,
+                "more than %u collectives were started in the group of devices "
+                "%s without waiting for the first, %s",
+                RingSize, describeMembers(group).c_str(),
+                describe(group.at(call.sequence, call.rank).call).c_str());
+  Slot &slot = group.slotOf(call.sequence);
+  uint32_t round = call.sequence / RingSize;
+  hp_status status = waitFor(device, slot.departed, round * group.size(), call);
+  if (status != HP_OK)
+    return status;
+  ++ref.started;
+  ref.inFlight[slotIndex] = true;
+  Published &mine = group.at(call.sequence, call.rank);
+  call.small = call.inBytes <= SmallBytes;
+  call.inPlace = call.in == call.out;
+  mine.call = call;
+  if (call.small && call.inBytes > 0) {
+    std::memcpy(mine.data, call.in, static_cast<size_t>(call.inBytes));
+    mine.call.in = mine.data;
+  }
+  slot.arrived.add();
+  return HP_OK;
+}
+
+/// True if every member reduces a part and then pulls the others' parts. All
+/// members decide alike: they look at the same published calls.
+static bool inTwoSteps(const Call *const *members, int64_t size) {
+  bool inPlace = false;
+  for (int64_t rank = 0; rank < size; ++rank)
+    inPlace |= members[rank]->inPlace;
+  return !members[0]->small &&
+         (inPlace || members[0]->inBytes * size > OneStepReduceBytes);
+}
+
+static void reducePart(const Call &call, const Call *const *members,
+                       int64_t size, int64_t begin, int64_t end) {
+  std::vector<const char *> sources(size);
+  for (int64_t rank = 0; rank < size; ++rank)
+    sources[rank] = members[rank]->in + begin * call.elementBytes;
+  reduceBuffers(call.dtype, call.op, sources.data(), size,
+                call.out + begin * call.elementBytes, end - begin);
+}
+
+/// Step 3 of an all-reduce.
+static hp_status allReduce(Device &device, Call &call,
+                           const Call *const *members, int64_t &moved) {
+  int64_t size = call.group->size(), count = call.shape[0], begin, end;
+  reducedPart(count, call.rank, size, begin, end);
+  moved =
+      ((size - 1) * (end - begin) + count - (end - begin)) * call.elementBytes;
+  if (!inTwoSteps(members, size)) {
+    reducePart(call, members, size, 0, count);
+    return HP_OK;
+  }
+  reducePart(call, members, size, begin, end);
+  Slot &slot = call.group->slotOf(call.sequence);
+  slot.middle.add();
+  hp_status status =
+      waitFor(device, slot.middle,
+              (call.sequence / RingSize + 1) * call.group->size(), call);
+  for (int64_t rank = 0; status == HP_OK && rank < size; ++rank) {
+    reducedPart(count, rank, size, begin, end);
+    if (rank != call.rank && begin < end)
+      std::memcpy(call.out + begin * call.elementBytes,
+                  members[rank]->out + begin * call.elementBytes,
+                  static_cast<size_t>((end - begin) * call.elementBytes));
+  }
+  return status;
+}
+
+static hp_status finishInGroup(Device &device, Call &call, int64_t &moved) {
+  Group &group = *call.group;
+  Slot &slot = group.slotOf(call.sequence);
+  uint32_t target = (call.sequence / RingSize + 1) * group.size();
+  hp_status status = waitFor(device, slot.arrived, target, call);
+  if (status != HP_OK)
+    return status;
+  std::vector<const Call *> members(group.size());
+  for (uint32_t rank = 0; rank < group.size(); ++rank)
+    members[rank] = &group.at(call.sequence, rank).call;
+  for (uint32_t rank = 1; rank < group.size(); ++rank)
+    if (!sameCall(*members[0], *members[rank]))
+      return mismatch(group, *members[0], static_cast<int>(rank),
+                      *members[rank]);
+  if (call.kind == HP_ALL_REDUCE)
+    status = allReduce(device, call, members.data(), moved);
+  else
+    moved = moveData(call, members.data(), group.size());
+  if (status != HP_OK)
+    return status;
+  slot.departed.add();
+  call.ref->inFlight[call.sequence % RingSize] = false;
+  return call.small ? HP_OK : waitFor(device, slot.departed, target, call);
+}
+
+/// A group of one: nothing to wait for.
+static void finishAlone(Call &call) {
+  const Call *self = &call;
+  if (call.kind == HP_ALL_REDUCE)
+    reduceBuffers(call.dtype, call.op, &call.in, 1, call.out, call.shape[0]);
+  else
+    moveData(call, &self, 1);
+}
+
+hp_status finishCollective(Device &device, Call &call) {
+  if (!call.group) {
+    finishAlone(call);
+    return HP_OK;
+  }
+  int64_t moved = 0, begin = nowNs();
+  hp_status status = finishInGroup(device, call, moved);
+  if (status != HP_OK)
+    return status;
+  ++device.stats.collectives[call.kind];
+  device.stats.moved[call.kind] += moved;
+  if (device.context->trace.enabled() && device.lane)
+    device.lane->spans.push_back(
+        {"collective", describe(call), begin, nowNs(), moved});
+  return HP_OK;
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+static hp_status checkPeer(Device &device, const Call &call) {
+  for (Device *peer : device.context->run.devices)
+    if (peer->ordinal == call.peer && peer != &device)
+      return HP_OK;
+  return fail(HP_INVALID_ARGUMENT,
+              "%s: expected another device of this run as peer but got %lld",
+              kindName(call.kind), static_cast<long long>(call.peer));
+}
+
+hp_status sendMessage(Device &device, Call &call) {
+  hp_status status = checkPeer(device, call);
+  if (status != HP_OK)
+    return status;
+  Channel &channel =
+      device.context->collectives.channel(device.ordinal, call.peer, call.tag);
+  {
+    std::lock_guard<std::mutex> lock(channel.mutex);
+    channel.messages.emplace_back(call.in, call.in + call.inBytes);
+  }
+  channel.sent.add();
+  ++device.stats.collectives[HP_SEND];
+  return HP_OK;
+}
+
+hp_status receiveMessage(Device &device, Call &call) {
+  hp_status status = checkPeer(device, call);
+  if (status != HP_OK)
+    return status;
+  Channel &channel =
+      device.context->collectives.channel(call.peer, device.ordinal, call.tag);
+  int64_t begin = nowNs();
+  status = waitFor(device, channel.sent, channel.received + 1, call);
+  if (status != HP_OK)
+    return status;
+  ++channel.received;
+  std::vector<char> message;
+  {
+    std::lock_guard<std::mutex> lock(channel.mutex);
+    message = std::move(channel.messages.front());
+    channel.messages.pop_front();
+  }
+  if (static_cast<int64_t>(message.size()) != call.inBytes)
+    return fail(HP_MISMATCH, "%s: but the message has %zu bytes",
+                describe(call).c_str(), message.size());
+  if (!message.empty())
+    std::memcpy(call.out, message.data(), message.size());
+  ++device.stats.collectives[HP_RECV];
+  device.stats.moved[HP_RECV] += call.inBytes;
+  if (device.context->trace.enabled() && device.lane)
+    device.lane->spans.push_back(
+        {"message", describe(call), begin, nowNs(), call.inBytes});
+  return HP_OK;
+}
+
+} // namespace hyperparallel::runtime

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- Collectives.h - Group operations through shared memory ------------===//
+//
+// Contract: all members of a group make the same calls in the same order; what
+// differs is found before any data moves and is an error that names both
+// calls. Results are the same bits on all members and in all runs.
+//
+// Algorithm. A group has a ring of slots; the n-th collective of the group
+// uses slot n mod RingSize. A slot holds three counters that only grow, so a
+// round of the ring needs no reset.
+//
+//   1. publish: copy the call's description (and its data, if small) into the
+//      slot, arrived += 1.
+//   2. wait until all have arrived; compare the descriptions.
+//   3. pull: copy or reduce what is needed straight from the members' buffers.
+//      A large all-reduce first reduces 1/G of the data on each member, waits
+//      (middle), and then pulls the other parts.
+//   4. departed += 1; unless the data was in the slot, wait until all have
+//      departed, since others may still read our buffer.
+//
+// Cost: bytes moved are those of a bandwidth-optimal algorithm; one wait for
+// small data, two otherwise, three for large all-reduces.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_LIB_RUNTIME_CPU_COLLECTIVES_H
+#define HYPERPARALLEL_LIB_RUNTIME_CPU_COLLECTIVES_H
+
+#include "lib/Runtime/CPU/Counter.h"
+#include "lib/Runtime/hp_runtime.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hyperparallel::runtime {
+
+struct Device;
+struct Group;
+struct GroupRef;
+
+/// One collective as one member calls it. Shapes are in the meaning of the
+/// hp_rt_* call of the same kind.
+struct Call {
+  hp_collective kind = HP_BARRIER;
+  int64_t dtype = -1, op = -1;
+  const char *in = nullptr;
+  char *out = nullptr;
+  int64_t inBytes = 0;
+  /// all_gather, reduce_scatter: outer, dim, inner (elements). all_reduce:
+  /// count. all_to_all: elements before, first, between, second, after in
+  /// `in`, with split before concat if `order` < 0, the same if 0. permute:
+  /// none. halo_exchange: outer, in_dim, inner_bytes, global, stride, lo, size.
+  int64_t shape[7] = {};
+  int64_t elementBytes = 1;
+  int order = 0;
+  int source = 0; ///< permute: the rank that we receive from
+  /// send, recv
+  int64_t peer = -1, tag = 0;
+
+  const char *label = nullptr;
+  GroupRef *ref = nullptr; ///< null for messages
+  Group *group = nullptr;
+  int rank = 0;
+  uint32_t sequence = 0;
+  bool small = false;   ///< the data travels in the slot
+  bool inPlace = false; ///< in == out, as called
+};
+
+constexpr uint32_t RingSize = 64;
+constexpr int64_t SmallBytes = 1024;
+
+struct Published {
+  Call call;
+  alignas(64) char data[SmallBytes];
+};
+
+struct Slot {
+  Counter arrived, middle, departed;
+};
+
+struct Group {
+  std::vector<Device *> members; ///< by rank
+  std::unique_ptr<Slot[]> slots;
+  std::unique_ptr<Published[]> published; ///< [slot][rank]
+
+  uint32_t size() const { return static_cast<uint32_t>(members.size()); }
+  Slot &slotOf(uint32_t sequence) { return slots[sequence % RingSize]; }
+  Published &at(uint32_t sequence, int64_t rank) {
+    return published[(sequence % RingSize) * members.size() + rank];
+  }
+};
+
+/// A group as one of its members sees it.
+struct GroupRef {
+  std::vector<hp_axis> axes; ///< as called, without axes of size 1
+  Group *group;              ///< null if the caller is alone
+  int rank;
+  uint32_t started = 0;
+  std::vector<bool> inFlight; ///< by slot
+};
+
+/// Messages from one device to another under one tag.
+struct Channel {
+  Counter sent;
+  uint32_t received = 0; ///< the receiver's
+  std::mutex mutex;      ///< guards messages
+  std::deque<std::vector<char>> messages;
+};
+
+class Collectives {
+public:
+  /// Forgets all groups and channels.
+  void reset();
+  /// Lets all sleeping members look whether their run is being stopped.
+  void wakeAll();
+
+  Group *group(const std::vector<Device *> &members,
+               const std::vector<int64_t> &key);
+  Channel &channel(int64_t from, int64_t to, int64_t tag);
+
+private:
+  std::mutex mutex;
+  std::map<std::vector<int64_t>, std::unique_ptr<Group>> groups;
+  std::map<std::vector<int64_t>, std::unique_ptr<Channel>> channels;
+};
+
+/// The group of `device` along `axes`; the reference stays valid for the run.
+hp_status findGroup(Device &device, const hp_axis *axes, int64_t numAxes,
+                    GroupRef **out);
+/// The group along all axes of both lists, and the rank in it that `device`
+/// receives from in a permute.
+hp_status findPermuteGroup(Device &device, const hp_axis *from, int64_t numFrom,
+                           const hp_axis *to, int64_t numTo, GroupRef **out,
+                           int *source);
+
+/// Steps 1, and 2 to 4. `call` must live until it is finished.
+hp_status startCollective(Device &device, GroupRef &ref, Call &call);
+hp_status finishCollective(Device &device, Call &call);
+
+hp_status sendMessage(Device &device, Call &call);
+hp_status receiveMessage(Device &device, Call &call);
+
+/// Step 3 for all kinds but all_reduce (DataMovement.cpp). `members` are the
+/// published calls by rank; returns the bytes received from others.
+int64_t moveData(const Call &call, const Call *const *members, int64_t size);
+/// Elements [begin, end) that `rank` reduces in an all_reduce.
+void reducedPart(int64_t count, int64_t rank, int64_t size, int64_t &begin,
+                 int64_t &end);
+
+/// "all_reduce sum of 8 x f32 'loss'"
+std::string describe(const Call &call);
+/// "{0, 2}"
+std::string describeMembers(const Group &group);
+
+} // namespace hyperparallel::runtime
+
+#endif // HYPERPARALLEL_LIB_RUNTIME_CPU_COLLECTIVES_H

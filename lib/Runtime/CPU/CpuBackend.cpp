@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- CpuBackend.cpp - Contexts of "cpu" and its table ------------------===//
+
+#include "lib/Runtime/CPU/CpuBackend.h"
+#include "lib/Runtime/CPU/Device.h"
+#include "lib/Runtime/CPU/Stream.h"
+#include "lib/Runtime/Status.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#ifdef __linux__
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+namespace hyperparallel::runtime {
+
+void Context::addStream(Stream *stream) {
+  std::lock_guard<std::mutex> lock(streamMutex);
+  streams.insert(stream);
+}
+
+void Context::removeStream(Stream *stream) {
+  std::lock_guard<std::mutex> lock(streamMutex);
+  streams.erase(stream);
+}
+
+namespace {
+
+constexpr int64_t MostDevices = 4096;
+
+Context *contextOf(hp_context *context) {
+  return reinterpret_cast<Context *>(context);
+}
+const Context *contextOf(const hp_context *context) {
+  return reinterpret_cast<const Context *>(context);
+}
+Device *deviceOf(hp_device *device) {
+  return reinterpret_cast<Device *>(device);
+}
+
+/// Cores that this process may use.
+int usableCores() {
+#ifdef __linux__
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+    return std::max(1, CPU_COUNT(&set));
+#endif
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+hp_status parseNumber(const char *key, const char *text, int64_t low,
+                      int64_t high, int64_t *out) {
+  char *end = nullptr;
+  errno = 0;
+  long long value = std::strtoll(text, &end, 10);
+  if (errno || end == text || *end || value < low || value > high)
+    return fail(HP_INVALID_ARGUMENT,
+                "option '%s': expected a number from %lld to %lld but got '%s'",
+                key, static_cast<long long>(low), static_cast<long long>(high),
+                text);
+  *out = value;
+  return HP_OK;
+}
+
+hp_status applyOption(Context &context, const char *key, const char *value) {
+  int64_t number = 0;
+  if (!std::strcmp(key, "threads")) {
+    hp_status status = parseNumber(key, value, 1, 4096, &number);
+    if (status == HP_OK)
+      context.threads = static_cast<int>(number);
+    return status;
+  }
+  if (!std::strcmp(key, "watchdog_ms"))
+    return parseNumber(key, value, 0, 86400000, &context.watchdogMs);
+  if (!std::strcmp(key, "openblas")) {
+    context.blas.setPath(value);
+    return HP_OK;
+  }
+  return fail(HP_INVALID_ARGUMENT,
+              "back end 'cpu' has no option '%s'; it knows threads, openblas "
+              "and watchdog_ms",
+              key);
+}
+
+void nameThread(std::thread &thread, const std::string &name) {
+#ifdef __linux__
+  pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
+#else
+  (void)thread;
+  (void)name;
+#endif
+}
+
+void startThreads(Context &context, int64_t numDevices) {
+  context.workers = std::make_unique<WorkerPool>(context.threads - 1,
+                                                 static_cast<int>(numDevices));
+  for (int64_t i = 0; i < numDevices; ++i) {
+    auto device = std::make_unique<Device>();
+    device->backend = context.backend;
+    device->context = &context;
+    device->ordinal = static_cast<int>(i);
+    device->lane = context.trace.addLane("device " + std::to_string(i));
+    context.devices.push_back(std::move(device));
+  }
+  for (std::unique_ptr<Device> &device : context.devices) {
+    device->thread = std::thread([d = device.get()] { deviceMain(*d); });
+    nameThread(device->thread, "hp-device-" + std::to_string(device->ordinal));
+  }
+  if (context.watchdogMs > 0) {
+    context.watchdog = std::thread([&context] { watchdogMain(context); });
+    nameThread(context.watchdog, "hp-watchdog");
+  }
+}
+
+hp_status createContext(const hp_context_desc *desc, hp_context **out) {
+  int64_t numDevices = desc->num_devices == 0 ? 1 : desc->num_devices;
+  if (numDevices < 1 || numDevices > MostDevices)
+    return fail(HP_INVALID_ARGUMENT,
+                "expected 1 to %lld virtual devices but got %lld",
+                static_cast<long long>(MostDevices),
+                static_cast<long long>(numDevices));
+  auto context = std::make_unique<Context>();
+  context->backend = cpuBackend();
+  context->threads = usableCores();
+  for (int64_t i = 0; i < desc->num_options; ++i) {
+    hp_status status =
+        applyOption(*context, desc->options[2 * i], desc->options[2 * i + 1]);
+    if (status != HP_OK)
+      return status;
+  }
+  startThreads(*context, numDevices);
+  *out = reinterpret_cast<hp_context *>(context.release());
+  return HP_OK;
+}
+
+void destroyContext(hp_context *handle) {
+  Context *context = contextOf(handle);
+  cancelRun(*context, "the context is being destroyed");
+  std::set<Stream *> streams;
+  {
+    std::lock_guard<std::mutex> lock(context->streamMutex);
+    streams.swap(context->streams);
+  }
+  for (Stream *stream : streams)
+    delete stream;
+  {
+    std::unique_lock<std::mutex> lock(context->runMutex);
+    context->runChanged.wait(lock, [&] { return !context->running; });
+    context->quitting = true;
+  }
+  context->runChanged.notify_all();
+  for (std::unique_ptr<Device> &device : context->devices)
+    device->jobs.add();
+  for (std::unique_ptr<Device> &device : context->devices)
+    device->thread.join();
+  if (context->watchdog.joinable())
+    context->watchdog.join();
+  delete context;
+}
+
+int64_t deviceCount(const hp_context *context) {
+  return static_cast<int64_t>(contextOf(context)->devices.size());
+}
+
+hp_status getDevice(hp_context *context, int64_t ordinal, hp_device **out) {
+  if (!out || ordinal < 0 || ordinal >= deviceCount(context))
+    return fail(HP_INVALID_ARGUMENT,
+                "hp_device_get: expected a device below %lld but got %lld",
+                static_cast<long long>(deviceCount(context)),
+                static_cast<long long>(ordinal));
+  *out =
+      reinterpret_cast<hp_device *>(contextOf(context)->devices[ordinal].get());
+  return HP_OK;
+}
+
+hp_status setTierLimit(hp_device *device, hp_tier tier, int64_t limit) {
+  return deviceOf(device)->pool.setLimit(tier, limit);
+}
+
+hp_status tierInfo(hp_device *device, hp_tier tier, int64_t *limit,
+                   int64_t *used, int64_t *peak) {
+  return deviceOf(device)->pool.info(tier, limit, used, peak);
+}
+
+hp_status resetTierPeak(hp_device *device, hp_tier tier) {
+  return deviceOf(device)->pool.resetPeak(tier);
+}
+
+/// Handing memory out before the stream gets there is safe and simple; only
+/// the release has to wait.
+hp_status allocate(hp_device *device, hp_tier tier, int64_t bytes, hp_stream *,
+                   void **out) {
+  if (!out)
+    return fail(HP_INVALID_ARGUMENT,
+                "hp_alloc: expected a place for the result");
+  return deviceOf(device)->pool.allocate(bytes, tier, BlockOwner::Host, out);
+}
+
+hp_status release(hp_device *device, void *pointer, hp_stream *stream) {
+  MemoryPool &pool = deviceOf(device)->pool;
+  if (!stream)
+    return pool.release(pointer);
+  reinterpret_cast<Stream *>(stream)->enqueue(
+      "free", -1, [&pool, pointer] { return pool.release(pointer); });
+  return HP_OK;
+}
+
+hp_status programLoad(hp_context *context, const char *path, hp_program **out) {
+  return loadProgram(*contextOf(context), path, out);
+}
+
+hp_status programHasEntry(hp_program *program, const char *entry) {
+  return findEntry(*reinterpret_cast<Program *>(program), entry, nullptr);
+}
+
+hp_status programUnload(hp_program *program) {
+  return unloadProgram(reinterpret_cast<Program *>(program));
+}
+
+hp_status runStart(hp_context *context, const hp_launch *launches,
+                   int64_t count) {
+  return startRun(*contextOf(context), launches, count);
+}
+
+hp_status runWait(hp_context *context, int64_t timeoutMs, int32_t *done,
+                  hp_run_stats *stats) {
+  return waitRun(*contextOf(context), timeoutMs, done, stats);
+}
+
+hp_status runCancel(hp_context *context, const char *reason) {
+  return cancelRun(*contextOf(context), reason);
+}
+
+hp_status traceBegin(hp_context *context, const char *path) {
+  return contextOf(context)->trace.begin(path);
+}
+
+hp_status traceEnd(hp_context *context) {
+  return contextOf(context)->trace.end();
+}
+
+/// Kernels, vendor operations and communicators stay empty: on this back end
+/// programs are entries, and collectives are made by programs.
+hp_backend_v1 makeTable() {
+  hp_backend_v1 table = {};
+  table.struct_size = sizeof(table);
+  table.name = "cpu";
+  table.context_create = createContext;
+  table.context_destroy = destroyContext;
+  table.device_count = deviceCount;
+  table.device_get = getDevice;
+  table.tier_set_limit = setTierLimit;
+  table.tier_info = tierInfo;
+  table.tier_reset_peak = resetTierPeak;
+  table.alloc = allocate;
+  table.free = release;
+  addStreamEntries(table);
+  table.program_load = programLoad;
+  table.program_has_entry = programHasEntry;
+  table.program_unload = programUnload;
+  table.run_start = runStart;
+  table.run_wait = runWait;
+  table.run_cancel = runCancel;
+  table.trace_begin = traceBegin;
+  table.trace_end = traceEnd;
+  return table;
+}
+
+} // namespace
+
+const hp_backend_v1 *cpuBackend() {
+  static const hp_backend_v1 table = makeTable();
+  return &table;
+}
+
+} // namespace hyperparallel::runtime

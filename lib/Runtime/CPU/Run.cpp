@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- Run.cpp - Starts, ends and stops runs of compiled programs --------===//
+
+#include "lib/Runtime/CPU/Device.h"
+#include "lib/Runtime/Status.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+namespace hyperparallel::runtime {
+
+/// A sleeping device looks up this often whether the run is being stopped; it
+/// is woken when that happens, so this only covers the moment before sleep.
+static constexpr int64_t SleepNs = 10000000;
+
+ThreadState &threadState() {
+  static thread_local ThreadState state;
+  return state;
+}
+
+//===----------------------------------------------------------------------===//
+// Failures and waiting
+//===----------------------------------------------------------------------===//
+
+void recordFailure(Device &device, hp_status status) {
+  Run &run = device.context->run;
+  {
+    std::lock_guard<std::mutex> lock(run.mutex);
+    run.failures.push_back({device.ordinal, status, lastError()});
+  }
+  run.stopping = true;
+  device.context->collectives.wakeAll();
+}
+
+hp_status checkStopping(Device &device) {
+  if (!device.context->run.stopping.load(std::memory_order_relaxed))
+    return HP_OK;
+  return fail(HP_CANCELLED, "the run was stopped");
+}
+
+hp_status waitFor(Device &device, Counter &counter, uint32_t target,
+                  const Call &call) {
+  if (counter.reached(target))
+    return HP_OK;
+  Run &run = device.context->run;
+  int64_t begin = nowNs();
+  if (!counter.spin(target, run.spins)) {
+    {
+      std::lock_guard<std::mutex> lock(device.waitMutex);
+      device.waitingIn = &call;
+      device.waitingFor = &counter;
+      device.waitTarget = target;
+    }
+    device.activity = Activity::Waiting;
+    for (uint32_t seen = counter.load();
+         static_cast<int32_t>(seen - target) < 0 && !run.stopping;
+         seen = counter.load())
+      counter.sleep(seen, SleepNs);
+    device.activity = Activity::Running;
+    ++device.progress;
+    std::lock_guard<std::mutex> lock(device.waitMutex);
+    device.waitingIn = nullptr;
+    device.waitingFor = nullptr;
+  }
+  device.stats.wait_ns += nowNs() - begin;
+  return counter.reached(target) ? HP_OK : checkStopping(device);
+}
+
+//===----------------------------------------------------------------------===//
+// The device's thread
+//===----------------------------------------------------------------------===//
+
+/// Runs the entry; returns here when it ends or when it is left by a failure.
+static void enterProgram(Device &device) {
+  std::jmp_buf exit;
+  ThreadState &state = threadState();
+  state = {&device, &exit, false, nullptr};
+  if (_setjmp(exit) == 0)
+    device.entry(device.launch.args, device.launch.results);
+  threadState() = {};
+}
+
+static void runLaunch(Device &device) {
+  int64_t begin = nowNs();
+  device.pool.beginRun();
+  hp_status status = device.pool.reserve(device.launch.resident);
+  device.ownsReservation = status == HP_OK;
+  if (status != HP_OK)
+    recordFailure(device, status);
+  else if (checkStopping(device) == HP_OK)
+    enterProgram(device);
+  device.stats.wall_ns = nowNs() - begin;
+  Trace &trace = device.context->trace;
+  if (trace.enabled() && device.lane)
+    device.lane->spans.push_back(
+        {"program", device.launch.entry, begin, nowNs(), -1});
+}
+
+/// The books of a run, done once all devices have left their programs: only
+/// then may memory be reused that others may have been reading.
+static void closeBooks(Context &context) {
+  Run &run = context.run;
+  run.end = nowNs();
+  for (Device *device : run.devices) {
+    hp_device_stats &stats = device->stats;
+    for (int tier = 0; tier < HP_TIER_COUNT; ++tier)
+      stats.peak[tier] = device->pool.peak(tier);
+    stats.allocations = device->pool.allocationsOfRun();
+    device->pool.endRun(stats.leaked);
+    if (device->ownsReservation)
+      device->pool.unreserve(device->launch.resident);
+    for (Call *future : device->futures)
+      delete future;
+    device->futures.clear();
+    device->groups.clear();
+    device->openRanges.clear();
+    stats.status = run.stopping ? HP_CANCELLED : HP_OK;
+    for (const Failure &failure : run.failures)
+      if (failure.device == device->ordinal && failure.status != HP_CANCELLED)
+        stats.status = failure.status;
+    device->activity = Activity::Idle;
+  }
+}
+
+void deviceMain(Device &device) {
+  Context &context = *device.context;
+  uint32_t seen = 0;
+  for (;;) {
+    for (uint32_t target = seen + 1; !device.jobs.reached(target);)
+      if (!device.jobs.spin(target, 200))
+        device.jobs.sleep(seen, int64_t(1000000000));
+    seen = device.jobs.load();
+    if (context.quitting)
+      return;
+    runLaunch(device);
+    device.activity = Activity::Done;
+    ++device.progress;
+    // The last one to end closes; who is last is decided under the lock.
+    std::lock_guard<std::mutex> lock(context.runMutex);
+    if (context.running &&
+        std::all_of(context.run.devices.begin(), context.run.devices.end(),
+                    [](Device *d) { return d->activity == Activity::Done; })) {
+      closeBooks(context);
+      context.running = false;
+      context.runChanged.notify_all();
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The host's side
+//===----------------------------------------------------------------------===//
+
+static hp_status checkLaunches(Context &context, const hp_launch *launches,
+                               int64_t count) {
+  int64_t available = static_cast<int64_t>(context.devices.size());
+  if (!launches || count < 1)
+    return fail(HP_INVALID_ARGUMENT, "expected one launch at least");
+  std::set<int64_t> devices;
+  std::map<int64_t, std::set<int64_t>> ranks;
+  for (int64_t i = 0; i < count; ++i) {
+    const hp_launch &launch = launches[i];
+    if (launch.struct_size < sizeof(hp_launch) || !launch.program ||
+        !launch.entry)
+      return fail(HP_INVALID_ARGUMENT,
+                  "launch %lld: expected struct_size, a program and an entry",
+                  static_cast<long long>(i));
+    if (launch.device < 0 || launch.device >= available)
+      return fail(HP_INVALID_ARGUMENT,
+                  "launch %lld: expected a device below %lld but got %lld",
+                  static_cast<long long>(i), static_cast<long long>(available),
+                  static_cast<long long>(launch.device));
+    if (!devices.insert(launch.device).second)
+      return fail(HP_INVALID_ARGUMENT, "device %lld has more than one launch",
+                  static_cast<long long>(launch.device));
+    if (!ranks[launch.group].insert(launch.rank).second)
+      return fail(HP_INVALID_ARGUMENT,
+                  "group %lld has more than one launch of rank %lld",
+                  static_cast<long long>(launch.group),
+                  static_cast<long long>(launch.rank));
+  }
+  for (const auto &entry : ranks)
+    if (*entry.second.begin() != 0 ||
+        *entry.second.rbegin() + 1 != static_cast<int64_t>(entry.second.size()))
+      return fail(HP_INVALID_ARGUMENT,
+                  "group %lld: expected ranks 0 to %zu but got %lld to %lld",
+                  static_cast<long long>(entry.first), entry.second.size() - 1,
+                  static_cast<long long>(*entry.second.begin()),
+                  static_cast<long long>(*entry.second.rbegin()));
+  return HP_OK;
+}
+
+static void prepareRun(Context &context, const hp_launch *launches,
+                       const std::vector<hp_entry_fn> &entries) {
+  Run &run = context.run;
+  run.devices.clear();
+  run.failures.clear();
+  run.stopping = false;
+  context.collectives.reset();
+  std::map<int64_t, int64_t> meshSizes;
+  for (size_t i = 0; i < entries.size(); ++i)
+    ++meshSizes[launches[i].group];
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const hp_launch &launch = launches[i];
+    Device &device = *context.devices[launch.device];
+    device.launch = launch;
+    device.entry = entries[i];
+    device.meshSize = meshSizes[launch.group];
+    device.stats = {};
+    device.stats.device = launch.device;
+    device.stats.group = launch.group;
+    device.stats.rank = launch.rank;
+    device.activity = Activity::Running;
+    run.devices.push_back(&device);
+  }
+  int count = static_cast<int>(entries.size());
+  run.threadsPerDevice = std::max(1, context.threads / count);
+  // Spinning pays only where the awaited device has a core of its own.
+  run.spins = count <= context.threads ? 4000 : 40;
+}
+
+hp_status startRun(Context &context, const hp_launch *launches, int64_t count) {
+  hp_status status = checkLaunches(context, launches, count);
+  std::vector<hp_entry_fn> entries(count > 0 ? count : 0);
+  for (int64_t i = 0; status == HP_OK && i < count; ++i)
+    status = findEntry(*reinterpret_cast<Program *>(launches[i].program),
+                       launches[i].entry, &entries[i]);
+  if (status != HP_OK)
+    return status;
+  std::lock_guard<std::mutex> lock(context.runMutex);
+  if (context.running)
+    return fail(HP_INVALID_ARGUMENT,
+                "another run of this context has not ended");
+  prepareRun(context, launches, entries);
+  context.running = true;
+  context.reported = false;
+  context.run.start = nowNs();
+  for (Device *device : context.run.devices)
+    device->jobs.add();
+  context.runChanged.notify_all();
+  return HP_OK;
+}
+
+/// The status of the run: that of the failure on the lowest device, leaving
+/// out devices that were only stopped because of it.
+static hp_status outcome(Run &run) {
+  const Failure *chosen = nullptr;
+  for (const Failure &failure : run.failures) {
+    bool better = !chosen || (chosen->status == HP_CANCELLED &&
+                              failure.status != HP_CANCELLED);
+    bool alike = chosen && (chosen->status == HP_CANCELLED) ==
+                               (failure.status == HP_CANCELLED);
+    if (better || (alike && failure.device < chosen->device))
+      chosen = &failure;
+  }
+  if (!chosen)
+    return HP_OK;
+  if (chosen->status == HP_DEADLOCK || chosen->status == HP_MISMATCH ||
+      chosen->device < 0 || chosen->status == HP_CANCELLED)
+    return failWith(chosen->status, chosen->message);
+  return failWith(chosen->status, "device " + std::to_string(chosen->device) +
+                                      ": " + chosen->message);
+}
+
+static void copyStats(Run &run, hp_run_stats *stats) {
+  if (!stats || stats->struct_size < sizeof(hp_run_stats))
+    return;
+  stats->wall_ns = run.end - run.start;
+  int64_t count = static_cast<int64_t>(run.devices.size());
+  for (int64_t i = 0; stats->devices && i < count && i < stats->num_devices;
+       ++i)
+    stats->devices[i] = run.devices[i]->stats;
+  stats->num_devices = count;
+}
+
+hp_status waitRun(Context &context, int64_t timeoutMs, int32_t *done,
+                  hp_run_stats *stats) {
+  if (!done)
+    return fail(HP_INVALID_ARGUMENT, "hp_run_wait: expected a place for done");
+  *done = 0;
+  std::unique_lock<std::mutex> lock(context.runMutex);
+  if (context.reported)
+    return fail(HP_INVALID_ARGUMENT, "hp_run_wait: no run was started");
+  auto ended = [&] { return !context.running; };
+  if (timeoutMs < 0)
+    context.runChanged.wait(lock, ended);
+  else if (!context.runChanged.wait_for(
+               lock, std::chrono::milliseconds(timeoutMs), ended))
+    return HP_OK;
+  *done = 1;
+  context.reported = true;
+  copyStats(context.run, stats);
+  return outcome(context.run);
+}
+
+hp_status cancelRun(Context &context, const char *reason) {
+  std::lock_guard<std::mutex> lock(context.runMutex);
+  if (!context.running)
+    return HP_OK;
+  failWith(HP_CANCELLED, std::string("the run was cancelled") +
+                             (reason ? std::string(": ") + reason : ""));
+  Run &run = context.run;
+  {
+    std::lock_guard<std::mutex> failures(run.mutex);
+    run.failures.push_back({-1, HP_CANCELLED, lastError()});
+  }
+  run.stopping = true;
+  context.collectives.wakeAll();
+  return HP_OK;
+}
+
+} // namespace hyperparallel::runtime

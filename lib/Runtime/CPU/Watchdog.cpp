@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- Watchdog.cpp - Finds devices that wait forever --------------------===//
+//
+// A run is stuck for good when every device has ended or waits, one at least
+// waits, and what each of them waits for has not happened: nobody is left who
+// could make it happen. No time limit is involved, so slow programs are never
+// mistaken for stuck ones.
+//
+// Devices change state while the watchdog looks, so it looks twice: if no
+// device made progress between two looks that both say "stuck", then they were
+// all stuck at the same moment in between.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/CPU/Device.h"
+#include "lib/Runtime/Status.h"
+
+#include <chrono>
+
+namespace hyperparallel::runtime {
+
+/// The sum of all progress if every device is stuck or done, else 0.
+static uint64_t stuckProgress(Run &run) {
+  uint64_t sum = 1;
+  bool anyWaits = false;
+  for (Device *device : run.devices) {
+    sum += device->progress.load();
+    Activity activity = device->activity.load();
+    if (activity == Activity::Done)
+      continue;
+    if (activity != Activity::Waiting)
+      return 0;
+    std::lock_guard<std::mutex> lock(device->waitMutex);
+    if (!device->waitingFor || device->waitingFor->reached(device->waitTarget))
+      return 0;
+    anyWaits = true;
+  }
+  return anyWaits ? sum : 0;
+}
+
+/// Members of the waiting call's group that have not published it.
+static std::string absentMembers(const Call &call) {
+  std::string text;
+  if (!call.group)
+    return text;
+  for (Device *member : call.group->members) {
+    bool present = false;
+    if (member->activity.load() == Activity::Waiting) {
+      std::lock_guard<std::mutex> lock(member->waitMutex);
+      present = member->waitingIn && member->waitingIn->group == call.group &&
+                member->waitingIn->sequence == call.sequence;
+    }
+    if (!present)
+      text += (text.empty() ? "" : ", ") + std::to_string(member->ordinal);
+  }
+  return text;
+}
+
+static std::string describeStuck(Run &run) {
+  std::string text = "deadlock: the devices wait for each other forever";
+  for (Device *device : run.devices) {
+    text += "\n  device " + std::to_string(device->ordinal) + " ";
+    if (device->activity.load() == Activity::Done) {
+      text += "has ended its program";
+      continue;
+    }
+    Call call;
+    {
+      std::lock_guard<std::mutex> lock(device->waitMutex);
+      if (!device->waitingIn)
+        continue;
+      call = *device->waitingIn;
+    }
+    text += "waits in " + describe(call);
+    std::string absent = absentMembers(call);
+    if (call.group)
+      text += " in the group of devices " + describeMembers(*call.group);
+    if (!absent.empty())
+      text += ", not reached by " + absent;
+  }
+  return text;
+}
+
+void watchdogMain(Context &context) {
+  uint64_t before = 0;
+  std::unique_lock<std::mutex> lock(context.runMutex);
+  while (!context.quitting) {
+    if (!context.running) {
+      before = 0;
+      context.runChanged.wait(lock);
+      continue;
+    }
+    context.runChanged.wait_for(lock,
+                                std::chrono::milliseconds(context.watchdogMs));
+    if (!context.running || context.run.stopping)
+      continue;
+    uint64_t now = stuckProgress(context.run);
+    if (now != 0 && now == before) {
+      Device &first = *context.run.devices.front();
+      recordFailure(first, failWith(HP_DEADLOCK, describeStuck(context.run)));
+    }
+    before = now;
+  }
+}
+
+} // namespace hyperparallel::runtime

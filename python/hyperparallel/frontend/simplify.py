@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Removes from a traced graph what has no meaning in a pure program.
+
+Copies, identity reshapes, products with one, assertions on metadata: tracing leaves many of them, and every one would become
+an operation that later passes have to see through. What stays computes bit for bit the same values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from hyperparallel.errors import ImportModelError
+from hyperparallel.frontend.graph import KERNEL, Argument, Graph, Node, Opaque, TensorType, Value
+
+_SAME_VALUES = frozenset(
+    {"aten.alias.default", "aten.clone.default", "aten.detach.default", "aten.lift_fresh.default", "aten.lift_fresh_copy.default"}
+)
+_RESHAPES = frozenset({"aten.view.default", "aten._unsafe_view.default", "aten.reshape.default", "aten.expand.default"})
+_FILLS = {"aten.full_like.default": None, "aten.zeros_like.default": 0, "aten.ones_like.default": 1}
+_KERNELS = {"aten.cumsum.default": "cumsum"}
+
+
+def simplify(graph: Graph, *, random: frozenset[str]) -> None:
+    """Simplify ``graph`` in place.
+
+    Args:
+        graph: A traced graph.
+        random: The operators that draw random numbers.
+
+    Raises:
+        ImportModelError: A result depends on random numbers.
+    """
+    renamed: dict[int, Value] = {}
+
+    def current(value: Value) -> Value:
+        return renamed.get(value.id, value)
+
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        node = node.map_values(current)
+        same = _forwarded(node, graph)
+        if same is not None:
+            result = node.results[0]
+            assert result is not None
+            renamed[result] = same
+        else:
+            nodes.append(_normalized(node, graph))
+    graph.nodes = nodes
+    graph.outputs = [current(Value(output)).id for output in graph.outputs]
+    graph.remove_dead_nodes()
+    for node in graph.nodes:
+        if node.target in random:
+            raise ImportModelError(
+                f"{node.path or 'the model'} draws random numbers ({node.target}); call module.eval() to switch dropout off",
+                op=node.target,
+                module_path=node.path or None,
+            )
+
+
+def _type(argument: Argument, graph: Graph) -> TensorType | None:
+    return graph.types[argument.id] if isinstance(argument, Value) else None
+
+
+def _forwarded(node: Node, graph: Graph) -> Value | None:
+    """Return the argument whose elements are the node's result, where there is one."""
+    if node.structure != "single" or not node.args or not isinstance(node.args[0], Value) or node.results[0] is None:
+        return None
+    first = node.args[0]
+    before, after = graph.types[first.id], graph.types[node.results[0]]
+    if (before.shape, before.dtype) != (after.shape, after.dtype):
+        return None
+    if node.target in _SAME_VALUES or node.target in _RESHAPES or node.target == "prims.convert_element_type.default":
+        return first
+    if node.target == "aten.permute.default" and node.args[1] == tuple(range(len(before.shape))):
+        return first
+    scalar = node.args[1] if len(node.args) == 2 and not node.kwargs else None
+    if isinstance(scalar, bool) or not isinstance(scalar, int | float):
+        return None
+    if node.target in ("aten.mul.Tensor", "aten.div.Tensor") and scalar == 1:
+        return first
+    if node.target in ("aten.add.Tensor", "aten.sub.Tensor") and scalar == 0 and before.dtype.startswith(("int", "uint")):
+        return first
+    return None
+
+
+def _normalized(node: Node, graph: Graph) -> Node:
+    """Spell a node in the form that the rest of the import expects."""
+    result = graph.types[node.results[0]] if node.results and node.results[0] is not None else None
+    if node.target in _RESHAPES and result is not None:
+        target = "aten.view.default" if node.target != "aten.expand.default" else node.target
+        return dataclasses.replace(node, target=target, args=(node.args[0], result.shape), kwargs={})
+    if node.target in _FILLS and result is not None:
+        fill = _FILLS[node.target]
+        value = node.args[1] if fill is None else fill
+        return dataclasses.replace(
+            node, target="aten.full.default", args=(result.shape, value), kwargs={"dtype": Opaque("dtype", result.dtype)}
+        )
+    if node.target in _KERNELS and result is not None:
+        source = _type(node.args[0], graph)
+        assert source is not None
+        if not source.shape:
+            return dataclasses.replace(
+                node, target="prims.convert_element_type.default", args=(node.args[0], Opaque("dtype", result.dtype)), kwargs={}
+            )
+        dim = node.args[1] % len(source.shape)
+        return dataclasses.replace(node, target=KERNEL, args=(node.args[0],), kwargs={"kernel": _KERNELS[node.target], "dim": dim})
+    return node

@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a PyTorch module to a pure graph, without computing anything.
+
+1. Every parameter, buffer and input gets a fake twin (shape and element type, no storage) on the CPU; tied tensors get one.
+2. The module runs once on the twins under functionalisation and the decompositions of ``decompositions.py``: what comes out
+   is one flat list of operator calls with no mutation. A hook on every module notes which module, and which block, each
+   call belongs to.
+3. The list becomes a ``Graph``; tensors that the module holds without registering them become buffers of their own.
+
+Cost: about a millisecond an operator call, whatever the shapes. Shapes are static; a program whose control flow depends on
+values of tensors cannot be traced and is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.fx.traceback as fx_traceback
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from hyperparallel.enums import Role
+from hyperparallel.errors import ImportModelError
+from hyperparallel.frontend.decompositions import FlattenMatmul, decomposition_table
+from hyperparallel.frontend.graph import Argument, Graph, Node, Opaque, TensorType, Value
+
+ModuleProgress = Callable[[int, int], None]
+"""Called with the number of modules that have run and the number of modules."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TracedInput:
+    """One input of the traced graph.
+
+    Attributes:
+        name: Fully qualified name of a parameter or buffer, or name of an argument of ``forward``.
+        role: What it is.
+        value: Its number in the graph.
+        tensor: The tensor that the module or the caller holds.
+        aliases: Further names of the same parameter or buffer (tied weights).
+    """
+
+    name: str
+    role: Role
+    value: int
+    tensor: torch.Tensor
+    aliases: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TracedModule:
+    """A flat graph, and what its inputs, outputs and block instances are.
+
+    Attributes:
+        graph: The whole program.
+        inputs: One entry for each graph input, in order.
+        output_names: One name for each graph output, in order.
+        instances: The module path of every block instance, in the order of the calls.
+        random: The operators of the graph that draw random numbers.
+    """
+
+    graph: Graph
+    inputs: tuple[TracedInput, ...]
+    output_names: tuple[str, ...]
+    instances: tuple[str, ...]
+    random: frozenset[str]
+
+
+@dataclasses.dataclass(slots=True)
+class _ModuleStack:
+    """Which modules are running, and which block instance they belong to."""
+
+    names: dict[int, str]
+    blocks: frozenset[str]
+    progress: ModuleProgress | None
+    stack: list[tuple[int, str, int]] = dataclasses.field(default_factory=lambda: [])
+    instances: list[str] = dataclasses.field(default_factory=lambda: [])
+    done: int = 0
+
+    def enter(self, module: torch.nn.Module, _args: Any) -> None:
+        name = self.names.get(id(module))
+        if name is None:
+            return
+        instance = self.stack[-1][2] if self.stack else -1
+        if instance < 0 and name in self.blocks:
+            instance = len(self.instances)
+            self.instances.append(name)
+        self.stack.append((id(module), name, instance))
+        self._annotate()
+
+    def leave(self, module: torch.nn.Module, _args: Any, _output: Any) -> None:
+        if not any(entry[0] == id(module) for entry in self.stack):
+            return
+        while self.stack.pop()[0] != id(module):
+            pass
+        self.done += 1
+        if self.progress is not None:
+            self.progress(min(self.done, len(self.names)), len(self.names))
+        self._annotate()
+
+    def path(self) -> str:
+        return self.stack[-1][1] if self.stack else ""
+
+    def _annotate(self) -> None:
+        _, name, instance = self.stack[-1] if self.stack else (0, "", -1)
+        fx_traceback.get_current_meta()["stack_trace"] = f"{instance} {name}"
+
+
+def trace_module(
+    module: torch.nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    name: str,
+    blocks: frozenset[str],
+    progress: ModuleProgress | None = None,
+) -> TracedModule:
+    """Trace ``module(*args, **kwargs)``.
+
+    Args:
+        module: The module; its parameters may be real, fake, or on the ``meta`` device.
+        args: Example positional arguments: tensors, plain values, or nested lists, tuples and dicts of these.
+        kwargs: Example keyword arguments.
+        name: Name of the graph.
+        blocks: Paths of the modules whose calls are numbered as block instances.
+        progress: Told how many modules have run.
+
+    Returns:
+        The flat graph with its inputs, outputs and block instances.
+
+    Raises:
+        ImportModelError: The module fails on these arguments, or its control flow depends on values of tensors, or it changes
+            its own parameters or buffers, or an argument or result is not made of tensors.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    state = _named_state(module)
+    inputs, rebuild = _flatten_inputs(module, args, kwargs, taken={entry.name for entry in state})
+    twins = [_fake_twin(entry.tensor, mode) for entry in (*inputs, *state)]
+    stack = _ModuleStack({id(child): path for path, child in module.named_modules()}, blocks, progress)
+    output_names: list[str] = []
+
+    def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
+        own = dict(zip((entry.name for entry in state), tensors[len(inputs) :], strict=True))
+        call_args, call_kwargs = rebuild(tensors[: len(inputs)])
+        with FlattenMatmul():
+            result = torch.func.functional_call(module, own, call_args, call_kwargs, tie_weights=True)
+        names, values = _flatten_outputs(result)
+        output_names[:] = names
+        return values
+
+    try:
+        with _tracing_state(stack):
+            functional = torch.func.functionalize(run, remove="mutations")
+            traced = make_fx(functional, decomposition_table(), tracing_mode="fake", _allow_non_fake_inputs=True)(*twins)
+    except ImportModelError:
+        raise
+    except Exception as error:
+        raise _tracing_failure(error, stack.path(), module) from error
+    return _to_traced_module(traced, name, (*inputs, *state), tuple(output_names), tuple(stack.instances), module)
+
+
+@contextlib.contextmanager
+def _tracing_state(stack: _ModuleStack) -> Iterator[None]:
+    """Everything global that tracing needs, and puts back."""
+    compiler: Any = torch.compiler
+    flags = compiler._is_compiling_flag, compiler._is_exporting_flag
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    hooks = [
+        torch.nn.modules.module.register_module_forward_pre_hook(stack.enter),
+        torch.nn.modules.module.register_module_forward_hook(stack.leave),
+    ]
+    # Models ask these flags whether they may look at values of tensors (here they may not).
+    compiler._is_compiling_flag = compiler._is_exporting_flag = True
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), fx_traceback.preserve_node_meta():
+            yield
+    finally:
+        compiler._is_compiling_flag, compiler._is_exporting_flag = flags
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+        for hook in hooks:
+            hook.remove()
+
+
+def _fake_twin(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise ImportModelError("expected dense tensors but got a sparse or quantized one; convert it with to_dense() or dequantize()")
+    with mode:
+        return torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="cpu")
+
+
+def _named_state(module: torch.nn.Module) -> list[TracedInput]:
+    """One entry for each distinct parameter and buffer, parameters first."""
+    found: dict[int, tuple[list[str], Role, torch.Tensor]] = {}
+    for role, pairs in (
+        (Role.PARAMETER, module.named_parameters(remove_duplicate=False)),
+        (Role.BUFFER, module.named_buffers(remove_duplicate=False)),
+    ):
+        for name, tensor in pairs:
+            found.setdefault(id(tensor), ([], role, tensor))[0].append(name)
+    return [TracedInput(names[0], role, -1, tensor, tuple(names[1:])) for names, role, tensor in found.values()]
+
+
+Rebuild = Callable[[Sequence[torch.Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _flatten_inputs(
+    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, taken: set[str]
+) -> tuple[list[TracedInput], Rebuild]:
+    """Name the tensors among the arguments; the second result puts other tensors in their place."""
+    try:
+        bound = inspect.signature(module.forward).bind(*args, **kwargs)
+    except TypeError as error:
+        raise ImportModelError(f"the example arguments do not fit {type(module).__name__}.forward: {error}") from error
+    named: list[tuple[str, Any]] = []
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            named.extend(value.items())
+        else:
+            named.append((name, value))
+    inputs: list[TracedInput] = []
+    position: dict[int, int] = {}
+
+    def visit(name: str, value: Any) -> None:
+        if isinstance(value, torch.Tensor):
+            if id(value) not in position:
+                position[id(value)] = len(inputs)
+                inputs.append(TracedInput(f"input.{name}" if name in taken else name, Role.INPUT, -1, value))
+        elif isinstance(value, Mapping):
+            for key, entry in value.items():
+                visit(f"{name}.{key}", entry)
+        elif isinstance(value, (list, tuple)):
+            for key, entry in enumerate(value):
+                visit(f"{name}.{key}", entry)
+        elif value is not None and not isinstance(value, (bool, int, float, str, torch.dtype, torch.device)):
+            raise ImportModelError(
+                f"argument {name} is a {type(value).__name__}; expected tensors, plain values, or lists, tuples and dicts of these"
+            )
+
+    for name, value in named:
+        visit(name, value)
+
+    def rebuild(tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        def replace(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                return tensors[position[id(value)]]
+            if isinstance(value, Mapping):
+                return {key: replace(entry) for key, entry in value.items()}
+            if isinstance(value, tuple) and hasattr(value, "_fields"):
+                return type(value)(*(replace(entry) for entry in value))
+            if isinstance(value, (list, tuple)):
+                return type(value)(replace(entry) for entry in value)
+            return value
+
+        return tuple(replace(value) for value in args), {key: replace(value) for key, value in kwargs.items()}
+
+    return inputs, rebuild
+
+
+def _flatten_outputs(result: Any) -> tuple[list[str], list[torch.Tensor]]:
+    """Name the tensors of a result by their keys; a lone tensor is called ``output``."""
+    names: list[str] = []
+    tensors: list[torch.Tensor] = []
+
+    def visit(name: str, value: Any) -> None:
+        if isinstance(value, torch.Tensor):
+            names.append(name or "output")
+            tensors.append(value)
+        elif value is None:
+            return
+        elif isinstance(value, Mapping):
+            for key, entry in value.items():
+                visit(f"{name}.{key}" if name else str(key), entry)
+        elif isinstance(value, tuple) and hasattr(value, "_fields"):
+            for key, entry in zip(value._fields, value, strict=True):
+                visit(f"{name}.{key}" if name else str(key), entry)
+        elif isinstance(value, (list, tuple)):
+            for key, entry in enumerate(value):
+                visit(f"{name or 'output'}.{key}", entry)
+        elif dataclasses.is_dataclass(value):
+            for field in dataclasses.fields(value):
+                visit(f"{name}.{field.name}" if name else field.name, getattr(value, field.name))
+        else:
+            hint = "; pass use_cache=False to the model's configuration" if "Cache" in type(value).__name__ else ""
+            raise ImportModelError(f"result {name or 'output'} is a {type(value).__name__}; expected tensors{hint}")
+
+    visit("", result)
+    if not tensors:
+        raise ImportModelError("the model returns no tensor")
+    return names, tensors
+
+
+def _tracing_failure(error: Exception, path: str, module: torch.nn.Module) -> ImportModelError:
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+
+    place = f"{path} ({type(module.get_submodule(path)).__name__})" if path else type(module).__name__
+    op: str | None = None
+    if isinstance(error, DataDependentOutputException | DynamicOutputShapeException):
+        op = str(getattr(error, "func", error))
+        what = "the value of a tensor" if isinstance(error, DataDependentOutputException) else "a shape that depends on values"
+        return ImportModelError(
+            f"{place} needs {what} ({op}) while the model is traced without values; "
+            "compute it with torch.where instead of branching in Python, or pass it as a plain Python argument",
+            op=op,
+            module_path=path or None,
+        )
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return ImportModelError(
+        f"running the model on tensors without values failed in {place}: {type(error).__name__}: {' '.join(lines[:4])}",
+        module_path=path or None,
+    )
+
+
+def _to_traced_module(
+    traced: torch.fx.GraphModule,
+    name: str,
+    inputs: Sequence[TracedInput],
+    output_names: tuple[str, ...],
+    instances: tuple[str, ...],
+    module: torch.nn.Module,
+) -> TracedModule:
+    graph = Graph(name, {}, [], [], [])
+    values: dict[torch.fx.Node, tuple[int | None, ...]] = {}
+    traced_inputs: list[TracedInput] = []
+    constants: list[TracedInput] = []
+    random: set[str] = set()
+
+    def add_value(fake: Any) -> int:
+        number = len(graph.types)
+        graph.types[number] = TensorType(tuple(fake.shape), tuple(fake.stride()), str(fake.dtype).removeprefix("torch."))
+        return number
+
+    for node in traced.graph.nodes:
+        if node.op == "placeholder":
+            number = add_value(node.meta["val"])
+            values[node] = (number,)
+            traced_inputs.append(dataclasses.replace(inputs[len(traced_inputs)], value=number))
+        elif node.op == "get_attr":
+            tensor = getattr(traced, str(node.target))
+            literal = _as_literal(tensor)
+            number = add_value(tensor)
+            values[node] = (number,)
+            if literal is not None:
+                shape = tuple(tensor.shape)
+                dtype = Opaque("dtype", graph.types[number].dtype)
+                instance, path = _origin(node)
+                graph.nodes.append(Node("aten.full.default", (shape, literal), {"dtype": dtype}, (number,), "single", path, instance))
+            else:
+                constant = _name_constant(tensor, module, {entry.name for entry in (*inputs, *constants)})
+                constants.append(TracedInput(constant, Role.BUFFER, number, tensor))
+        elif node.op == "output":
+            graph.outputs = [values[entry][0] for entry in node.args[0]]
+        elif _is_getitem(node):
+            values[node] = (values[node.args[0]][node.args[1]],)
+        elif str(node.target) == "aten.copy_.default":
+            changed = next(entry for entry in traced_inputs if values[node.args[0]] == (entry.value,))
+            raise ImportModelError(
+                f"the model changes its {changed.role} {changed.name} while it runs; "
+                "call module.eval() first, or return the new value instead of writing it in place"
+            )
+        else:
+            values[node], entry = _to_node(node, values, add_value)
+            graph.nodes.append(entry)
+            if torch.Tag.nondeterministic_seeded in node.target.tags:
+                random.add(entry.target)
+    traced_inputs.extend(constants)
+    graph.inputs = [entry.value for entry in traced_inputs]
+    return TracedModule(graph, tuple(traced_inputs), output_names, instances, frozenset(random))
+
+
+def _origin(node: torch.fx.Node) -> tuple[int, str]:
+    """Return the block instance and the module path that were noted when the node was made."""
+    instance, _, path = str(node.meta.get("stack_trace") or "-1 ").partition(" ")
+    return int(instance), path
+
+
+def _is_getitem(node: torch.fx.Node) -> bool:
+    return getattr(node.target, "__name__", "") == "getitem"
+
+
+def _to_node(
+    node: torch.fx.Node, values: dict[torch.fx.Node, tuple[int | None, ...]], add_value: Callable[[Any], int]
+) -> tuple[tuple[int | None, ...], Node]:
+    made = node.meta.get("val")
+    structure = "list" if isinstance(made, list) else "tuple" if isinstance(made, tuple) else "single"
+    entries = made if isinstance(made, list | tuple) else (made,)
+    results = tuple(add_value(entry) if isinstance(entry, torch.Tensor) else None for entry in entries)
+    instance, path = _origin(node)
+
+    def convert(argument: Any) -> Argument:
+        if isinstance(argument, torch.fx.Node):
+            number = values[argument][0]
+            assert number is not None
+            return Value(number)
+        if isinstance(argument, list | tuple):
+            return tuple(convert(entry) for entry in argument)
+        if isinstance(argument, torch.dtype):
+            return Opaque("dtype", str(argument).removeprefix("torch."))
+        if isinstance(argument, torch.layout):
+            return Opaque("layout", str(argument).removeprefix("torch."))
+        if isinstance(argument, torch.memory_format):
+            return Opaque("memory_format", str(argument).removeprefix("torch."))
+        if isinstance(argument, torch.device):
+            return Opaque("device", "cpu")
+        if argument is None or isinstance(argument, bool | int | float | str):
+            return argument
+        raise ImportModelError(f"{node.target} in {path or 'the model'} takes a {type(argument).__name__}, which cannot be imported")
+
+    kwargs = {key: convert(argument) for key, argument in node.kwargs.items()}
+    args = tuple(convert(argument) for argument in node.args)
+    return results, Node(str(node.target), args, kwargs, results, structure, path, instance)
+
+
+def _as_literal(tensor: torch.Tensor) -> bool | int | float | None:
+    """Return the value of a one-element constant, so that it needs no argument of its own."""
+    if isinstance(tensor, FakeTensor) or tensor.is_meta or tensor.numel() != 1 or tensor.is_complex():
+        return None
+    return tensor.item()
+
+
+def _name_constant(tensor: torch.Tensor, module: torch.nn.Module, taken: set[str]) -> str:
+    """Name a tensor that the module holds without registering it, by the attribute that holds it where there is one."""
+    for path, child in module.named_modules():
+        for key, held in vars(child).items():
+            if held is tensor:
+                name = f"{path}.{key}" if path else key
+                if name not in taken:
+                    return name
+    number = 0
+    while f"constant.{number}" in taken:
+        number += 1
+    return f"constant.{number}"

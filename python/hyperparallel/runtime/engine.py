@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runtimes, programs and runs."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import time
+import weakref
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hyperparallel.errors import RuntimeFailure
+from hyperparallel.runtime import library as abi
+from hyperparallel.runtime.statistics import DeviceStatistics, RunStatistics, TierUsage
+from hyperparallel.runtime.vocabulary import Collective, Tier
+
+_POLL_MILLISECONDS = 50
+_CANCEL_SECONDS = 5.0
+_ALIGNMENT = 64
+
+_abandoned: list[object] = []
+"""Memory that a device which could not be stopped may still be using."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What one device does in a run.
+
+    Attributes:
+        program: The program.
+        entry: Name of the entry, such as ``hp_entry_main``.
+        arguments: The device's local tensors: C-contiguous arrays, only read.
+        results: C-contiguous arrays that the entry fills.
+        device: Ordinal of the device.
+        group: Launches of one group form a mesh; groups may run different programs.
+        rank: Linear id of the device in its mesh.
+        argument_tiers: Tier in which each argument is accounted; all in ``device`` if None.
+    """
+
+    program: Program
+    entry: str
+    arguments: Sequence[NDArray[Any]]
+    results: Sequence[NDArray[Any]]
+    device: int = 0
+    group: int = 0
+    rank: int = 0
+    argument_tiers: Sequence[Tier] | None = None
+
+
+@dataclass(slots=True)
+class _PackedLaunches:
+    """Launches as C sees them, with everything that they point to."""
+
+    array: Any
+    alive: list[object]
+
+
+class Program:
+    """A loaded shared object of compiled entries; made by :meth:`Runtime.load`."""
+
+    def __init__(self, runtime: Runtime, handle: ctypes.c_void_p, path: Path) -> None:
+        self._runtime = runtime
+        self._handle = handle
+        self.path = path
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """The ``hp_program*``."""
+        return self._handle
+
+    def has_entry(self, entry: str) -> bool:
+        """Whether the program exports ``entry``."""
+        return self._runtime.library.hp_program_has_entry(self._handle, entry.encode()) == 0
+
+    def run(
+        self,
+        entry: str,
+        arguments: Sequence[Sequence[NDArray[Any]]],
+        results: Sequence[Sequence[NDArray[Any]]],
+        *,
+        argument_tiers: Sequence[Tier] | None = None,
+    ) -> RunStatistics:
+        """Runs ``entry`` on one mesh: device i gets ``arguments[i]`` and fills ``results[i]``.
+
+        Raises:
+            RuntimeFailure: The run was refused, or failed on a device; the results are unspecified then.
+        """
+        if len(arguments) != len(results):
+            raise RuntimeFailure(
+                f"expected arguments and results for the same devices but got {len(arguments)} and {len(results)}",
+                status="HP_INVALID_ARGUMENT",
+            )
+        return self._runtime.run(
+            [
+                Launch(self, entry, args, outs, device=i, rank=i, argument_tiers=argument_tiers)
+                for i, (args, outs) in enumerate(zip(arguments, results, strict=True))
+            ]
+        )
+
+
+class Runtime:
+    """Virtual devices of one back end in this process.
+
+    Args:
+        devices: Number of devices.
+        backend: ``cpu``, or the name of an installed back end.
+        threads: Cores to share out over the devices; all usable ones if None.
+        watchdog_seconds: Period of the search for devices that wait for each other forever; 0 turns it off.
+        tier_limits: Most bytes that each device may use in a tier.
+
+    Raises:
+        RuntimeFailure: The library or the back end is missing, or an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        devices: int = 1,
+        *,
+        backend: str = "cpu",
+        threads: int | None = None,
+        watchdog_seconds: float = 0.1,
+        tier_limits: Mapping[Tier, int] | None = None,
+    ) -> None:
+        self.library = abi.load_library()
+        options: dict[str, str] = {}
+        if backend == "cpu":
+            options["watchdog_ms"] = str(max(0, round(watchdog_seconds * 1000)))
+            if threads is not None:
+                options["threads"] = str(threads)
+            openblas = abi.find_openblas()
+            if openblas is not None:
+                options["openblas"] = str(openblas)
+        self._context = self._create(backend, devices, options)
+        self._finalizer = weakref.finalize(self, self.library.hp_context_destroy, self._context)
+        self.device_count = devices
+        for tier, limit in (tier_limits or {}).items():
+            self.set_limit(tier, limit)
+
+    def _create(self, backend: str, devices: int, options: Mapping[str, str]) -> ctypes.c_void_p:
+        flat = [text.encode() for pair in options.items() for text in pair]
+        desc = abi.ContextDesc(
+            ctypes.sizeof(abi.ContextDesc),
+            backend.encode(),
+            devices,
+            (ctypes.c_char_p * len(flat))(*flat),
+            len(options),
+        )
+        context = ctypes.c_void_p()
+        abi.check(self.library, self.library.hp_context_create(ctypes.byref(desc), ctypes.byref(context)))
+        return context
+
+    def __enter__(self) -> Runtime:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the devices' threads and frees their memory; programs and this object cannot be used any more."""
+        self._finalizer()
+
+    def _check_open(self) -> None:
+        if not self._finalizer.alive:
+            raise RuntimeFailure("the runtime was closed", status="HP_INVALID_ARGUMENT")
+
+    def load(self, path: str | os.PathLike[str]) -> Program:
+        """Loads a compiled shared object.
+
+        Raises:
+            RuntimeFailure: The file is missing, no shared object, or compiled for another version of the runtime.
+        """
+        self._check_open()
+        handle = ctypes.c_void_p()
+        abi.check(self.library, self.library.hp_program_load(self._context, os.fsencode(path), ctypes.byref(handle)))
+        return Program(self, handle, Path(path))
+
+    def _device(self, ordinal: int) -> ctypes.c_void_p:
+        self._check_open()
+        device = ctypes.c_void_p()
+        abi.check(self.library, self.library.hp_device_get(self._context, ordinal, ctypes.byref(device)))
+        return device
+
+    def set_limit(self, tier: Tier, limit: int | None, *, device: int | None = None) -> None:
+        """Limits the bytes that may be in use in a tier, on one device or on each; None lifts the limit."""
+        for ordinal in range(self.device_count) if device is None else (device,):
+            status = self.library.hp_tier_set_limit(
+                self._device(ordinal), list(Tier).index(tier), -1 if limit is None else limit
+            )
+            abi.check(self.library, status)
+
+    def tier(self, tier: Tier, *, device: int = 0) -> TierUsage:
+        """The books of a tier of a device."""
+        limit, used, peak = ctypes.c_int64(), ctypes.c_int64(), ctypes.c_int64()
+        status = self.library.hp_tier_info(
+            self._device(device), list(Tier).index(tier), ctypes.byref(limit), ctypes.byref(used), ctypes.byref(peak)
+        )
+        abi.check(self.library, status)
+        return TierUsage(None if limit.value < 0 else limit.value, used.value, peak.value)
+
+    @contextlib.contextmanager
+    def trace(self, path: str | os.PathLike[str]) -> Generator[None, None, None]:
+        """Records all runs inside the ``with`` block and writes them as Chrome-trace JSON."""
+        self._check_open()
+        abi.check(self.library, self.library.hp_trace_begin(self._context, os.fsencode(path)))
+        try:
+            yield
+        finally:
+            abi.check(self.library, self.library.hp_trace_end(self._context))
+
+    def run(self, launches: Sequence[Launch]) -> RunStatistics:
+        """Runs all launches at once and returns when every device has ended.
+
+        Raises:
+            RuntimeFailure: The run was refused, or failed on a device; the results are unspecified then.
+            KeyboardInterrupt: The user ended the run; devices are stopped first.
+        """
+        self._check_open()
+        packed = _pack(launches)
+        abi.check(self.library, self.library.hp_run_start(self._context, packed.array, len(launches)))
+        devices = (abi.DeviceStats * len(launches))()
+        stats = abi.RunStats(ctypes.sizeof(abi.RunStats), 0, len(launches), devices)
+        done = ctypes.c_int32()
+        try:
+            while True:
+                status = self.library.hp_run_wait(
+                    self._context, _POLL_MILLISECONDS, ctypes.byref(done), ctypes.byref(stats)
+                )
+                if done.value or status:
+                    break
+        except BaseException:
+            self._stop(packed)
+            raise
+        abi.check(self.library, status)
+        return RunStatistics(stats.wall_ns / 1e9, tuple(_device_statistics(device) for device in devices))
+
+    def _stop(self, packed: _PackedLaunches) -> None:
+        """Cancels the run; leaves a device that does not stop to itself, with what it uses."""
+        self.library.hp_run_cancel(self._context, b"interrupted")
+        done = ctypes.c_int32()
+        end = time.monotonic() + _CANCEL_SECONDS
+        while not done.value and time.monotonic() < end:
+            self.library.hp_run_wait(self._context, _POLL_MILLISECONDS, ctypes.byref(done), None)
+        if not done.value:
+            _abandoned.append(packed)
+            self._finalizer.detach()
+
+
+def _pointers(arrays: Sequence[NDArray[Any]], what: str, writable: bool) -> Any:
+    for index, array in enumerate(arrays):
+        if not array.flags.c_contiguous or (writable and not array.flags.writeable):
+            wanted = "a writable C-contiguous" if writable else "a C-contiguous"
+            raise RuntimeFailure(
+                f"{what} {index}: expected {wanted} array but got strides {array.strides} for shape {array.shape}",
+                status="HP_INVALID_ARGUMENT",
+            )
+    return (ctypes.c_void_p * max(1, len(arrays)))(*(array.ctypes.data for array in arrays))
+
+
+def _resident(launch: Launch) -> list[int]:
+    """Bytes by tier that the launch's arrays occupy; an array that is argument and result counts once."""
+    tiers = launch.argument_tiers or [Tier.DEVICE] * len(launch.arguments)
+    if len(tiers) != len(launch.arguments):
+        raise RuntimeFailure(
+            f"expected a tier for each of {len(launch.arguments)} arguments but got {len(tiers)}",
+            status="HP_INVALID_ARGUMENT",
+        )
+    seen: set[tuple[int, int]] = set()
+    totals = [0] * len(Tier)
+    placed = [*zip(launch.arguments, tiers, strict=True), *((array, Tier.DEVICE) for array in launch.results)]
+    for array, tier in placed:
+        key = (array.ctypes.data, array.nbytes)
+        if key not in seen:
+            seen.add(key)
+            totals[list(Tier).index(tier)] += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+    return totals
+
+
+def _pack(launches: Sequence[Launch]) -> _PackedLaunches:
+    packed = _PackedLaunches((abi.LaunchDesc * max(1, len(launches)))(), [launches])
+    for desc, launch in zip(packed.array, launches, strict=False):
+        arguments = _pointers(launch.arguments, "argument", writable=False)
+        results = _pointers(launch.results, "result", writable=True)
+        entry = launch.entry.encode()
+        packed.alive += [arguments, results, entry]
+        desc.struct_size = ctypes.sizeof(abi.LaunchDesc)
+        desc.device, desc.group, desc.rank = launch.device, launch.group, launch.rank
+        desc.program = launch.program.handle
+        desc.entry = entry
+        desc.args, desc.results = arguments, results
+        desc.resident[:] = _resident(launch)
+    return packed
+
+
+def _device_statistics(stats: abi.DeviceStats) -> DeviceStatistics:
+    return DeviceStatistics(
+        device=stats.device,
+        group=stats.group,
+        rank=stats.rank,
+        wall_seconds=stats.wall_ns / 1e9,
+        wait_seconds=stats.wait_ns / 1e9,
+        peak_bytes=dict(zip(Tier, stats.peak, strict=True)),
+        leaked_bytes=dict(zip(Tier, stats.leaked, strict=True)),
+        allocations=stats.allocations,
+        collectives=dict(zip(Collective, stats.collectives, strict=True)),
+        moved_bytes=dict(zip(Collective, stats.moved, strict=True)),
+        matmuls=stats.matmuls,
+        matmul_seconds=stats.matmul_ns / 1e9,
+        matmul_flops=stats.matmul_flops,
+    )
+
+
+__all__ = ["Launch", "Program", "Runtime"]
