@@ -4,6 +4,8 @@
 #include "lib/Pipelines/Registration.h"
 
 #include "dialects/HyperShard/HyperShard.h"
+#include "lib/Conversion/Passes.h"
+#include "lib/Pipelines/LowerToCPU.h"
 #include "lib/ExternalModels/ExternalModels.h"
 #include "lib/Pipelines/PhaseContracts.h"
 #include "lib/Pipelines/Pipelines.h"
@@ -19,6 +21,8 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
 
 void hyperparallel::registerPasses() {
   hypershard::registerExpandBatchDimsPass();
+  registerHyperParallelConversionPasses();
+  registerLowerToCPUPipeline();
   hypershard::registerSplitConstantsPass();
   hypershard::registerSpecializeFunctionsPass();
   hypershard::registerPropagateShardingsPass();

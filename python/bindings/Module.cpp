@@ -16,5 +16,6 @@ NB_MODULE(_hyperparallel, m) {
       [](MlirDialectRegistry registry) { hpRegisterDialects(registry); },
       nb::arg("registry"),
       "Adds the dialects, and the models of foreign ops, to a registry.");
+  hyperparallel::bindCodeGen(m);
   hyperparallel::bindHyperShard(m);
 }

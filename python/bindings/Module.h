@@ -8,6 +8,7 @@
 
 namespace hyperparallel {
 
+void bindCodeGen(nanobind::module_ &m);
 void bindHyperShard(nanobind::module_ &m);
 
 } // namespace hyperparallel
