@@ -20,6 +20,7 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
 }
 
 void hyperparallel::registerPasses() {
+  hypershard::registerApplyPlanPass();
   hypershard::registerExpandBatchDimsPass();
   registerHyperParallelConversionPasses();
   registerLowerToCPUPipeline();

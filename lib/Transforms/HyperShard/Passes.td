@@ -15,6 +15,28 @@ def ApplyPlanPass : Pass<"hypershard-apply-plan", "ModuleOp"> {
     Option<"plan", "plan", "std::string", "",
            "The plan as JSON text, or @FILE to read it from a file">,
   ];
+  let description = [{
+    The plan is JSON with exact names (`hp plan --json` writes it; globs are
+    matched there):
+
+    ```json
+    {"mesh": {"name": "mesh", "axes": [["dp", 2], ["tp", 2]]},
+     "arguments": {"fc1.bias": {"store": "[{\"dp\"} ]", "use": "[{} ]"}},
+     "results": {"logits": "[{\"dp\"}, {} ]"},
+     "blocks": {"model.layers.0": {"0": "[{\"dp\"}, {} ]"}}}
+    ```
+
+    Arguments and results are named by `hp.name`, blocks by the `hp.path` of their
+    call. An argument with a `use` layout is kept as `store` says, and a
+    `hypershard.constraint` to `use` stands before its first use in the innermost
+    function that it is handed to: parameters of a block are gathered when the
+    block runs. Functions that calls hand differently stored arguments are cloned.
+  }];
+  let statistics = [
+    Statistic<"numConstraints", "num-constraints", "Constraints inserted">,
+    Statistic<"numSpecialised", "num-functions-specialised",
+              "Functions cloned because the plan treats their calls differently">,
+  ];
 }
 
 def ExpandBatchDimsPass : Pass<"hypershard-expand-batch-dims", "ModuleOp"> {

@@ -141,7 +141,7 @@ def trace_module(
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     state = _named_state(module)
-    inputs, rebuild = _flatten_inputs(module, args, kwargs, taken={entry.name for entry in state})
+    inputs, rebuild = flatten_inputs(module, args, kwargs, taken={entry.name for entry in state})
     twins = [_fake_twin(entry.tensor, mode) for entry in (*inputs, *state)]
     stack = _ModuleStack({id(child): path for path, child in module.named_modules()}, blocks, progress)
     output_names: list[str] = []
@@ -151,7 +151,7 @@ def trace_module(
         call_args, call_kwargs = rebuild(tensors[: len(inputs)])
         with Rewrites():
             result = torch.func.functional_call(module, own, call_args, call_kwargs, tie_weights=True)
-        names, values = _flatten_outputs(result)
+        names, values = flatten_outputs(result)
         output_names[:] = names
         return values
 
@@ -234,7 +234,7 @@ def _named_state(module: torch.nn.Module) -> list[TracedInput]:
 Rebuild = Callable[[Sequence[torch.Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
-def _flatten_inputs(
+def flatten_inputs(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, taken: set[str]
 ) -> tuple[list[TracedInput], Rebuild]:
     """Name the tensors among the arguments; the second result puts other tensors in their place."""
@@ -288,7 +288,7 @@ def _flatten_inputs(
     return inputs, rebuild
 
 
-def _flatten_outputs(result: Any) -> tuple[list[str], list[torch.Tensor]]:
+def flatten_outputs(result: Any) -> tuple[list[str], list[torch.Tensor]]:
     """Name the tensors of a result by their keys; a lone tensor is called ``output``."""
     names: list[str] = []
     tensors: list[torch.Tensor] = []
