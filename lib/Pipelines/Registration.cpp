@@ -4,6 +4,7 @@
 #include "lib/Pipelines/Registration.h"
 
 #include "dialects/HyperShard/HyperShard.h"
+#include "dialects/Supernode/Supernode.h"
 #include "lib/ExternalModels/ExternalModels.h"
 #include "lib/Pipelines/PhaseContracts.h"
 #include "lib/Pipelines/Pipelines.h"
@@ -14,6 +15,7 @@ using namespace mlir;
 
 void hyperparallel::registerDialects(DialectRegistry &registry) {
   registry.insert<hypershard::HyperShardDialect>();
+  registry.insert<supernode::SupernodeDialect>();
   registerShardableModels(registry);
 }
 
