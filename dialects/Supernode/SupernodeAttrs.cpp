@@ -19,6 +19,12 @@ using EmitError = function_ref<InFlightDiagnostic()>;
 // What parts have in common
 //===----------------------------------------------------------------------===//
 
+static std::string toString(Quantity quantity) {
+  std::string text;
+  llvm::raw_string_ostream(text) << quantity;
+  return text;
+}
+
 /// A field that is a number.
 static Field number(AsmParser &parser, StringRef key, Quantity &value,
                     bool optional = false) {
@@ -38,7 +44,7 @@ static LogicalResult verifyPositive(EmitError emitError, const Twine &what,
   if (value > 0 && std::isfinite(value))
     return success();
   return emitError() << "expected " << what << " to be positive but got "
-                     << Quantity(value);
+                     << toString(value);
 }
 
 static LogicalResult verifyNotNegative(EmitError emitError, const Twine &what,
@@ -46,7 +52,7 @@ static LogicalResult verifyNotNegative(EmitError emitError, const Twine &what,
   if (value >= 0 && std::isfinite(value))
     return success();
   return emitError() << "expected " << what << " to be at least 0 but got "
-                     << Quantity(value);
+                     << toString(value);
 }
 
 static LogicalResult verifyOnce(EmitError emitError, const Twine &where,
@@ -57,19 +63,6 @@ static LogicalResult verifyOnce(EmitError emitError, const Twine &where,
       return emitError() << "expected " << where << " to name segment " << name
                          << " once but got it twice";
   return success();
-}
-
-static InFlightDiagnostic &operator<<(InFlightDiagnostic &error,
-                                      Quantity quantity) {
-  std::string text;
-  llvm::raw_string_ostream(text) << quantity;
-  return error << text;
-}
-
-static InFlightDiagnostic operator<<(InFlightDiagnostic &&error,
-                                     Quantity quantity) {
-  error << quantity;
-  return std::move(error);
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,7 +169,8 @@ LogicalResult DeviceGroupAttr::verify(EmitError emitError, StringRef name,
     return failure();
   if (!(efficiency > 0 && efficiency <= 1))
     return emitError() << "expected the efficiency of " << group
-                       << " to be in (0, 1] but got " << efficiency;
+                       << " to be in (0, 1] but got "
+                       << toString(efficiency);
   if (rates.empty())
     return emitError() << "expected " << group << " to have at least one rate";
   llvm::SmallDenseSet<Type> seen;

@@ -171,7 +171,7 @@ static LogicalResult verifyDeviceCount(EmitError emitError,
   constexpr int64_t kMost = int64_t(1) << 32;
   int64_t devices = 0, product = 1;
   for (DeviceGroupAttr group : groups)
-    devices += std::min(group.getCount(), kMost);
+    devices += std::min(group.getCount(), kMost + 1);
   for (LevelAttr level : levels)
     product *= std::min(level.getSize(), kMost / product + 1);
   if (devices > kMost || product > kMost)
