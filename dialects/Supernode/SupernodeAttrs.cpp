@@ -76,8 +76,7 @@ static FailureOr<RateAttr> parseRate(AsmParser &parser) {
   if (parser.parseType(type) || parser.parseEqual() ||
       parseQuantity(parser, rate))
     return failure();
-  auto attr =
-      parser.getChecked<RateAttr>(loc, parser.getContext(), type, rate);
+  auto attr = parser.getChecked<RateAttr>(loc, parser.getContext(), type, rate);
   if (!attr)
     return failure();
   return attr;
@@ -122,15 +121,14 @@ Attribute DeviceGroupAttr::parse(AsmParser &parser, Type) {
       rates.push_back(*rate);
     return LogicalResult(rate);
   };
-  Field fields[] = {
-      {"memory", [&] { return parser.parseString(&memory); }},
-      number(parser, "launch", launch),
-      number(parser, "vector", vector),
-      number(parser, "efficiency", efficiency, /*optional=*/true),
-      {"rates", [&] {
-         return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
-                                               parseOne);
-       }}};
+  Field fields[] = {{"memory", [&] { return parser.parseString(&memory); }},
+                    number(parser, "launch", launch),
+                    number(parser, "vector", vector),
+                    number(parser, "efficiency", efficiency, /*optional=*/true),
+                    {"rates", [&] {
+                       return parser.parseCommaSeparatedList(
+                           AsmParser::Delimiter::Square, parseOne);
+                     }}};
   if (parser.parseLess() || parser.parseString(&name) || parser.parseEqual() ||
       parser.parseInteger(count) || parseFields(parser, fields))
     return {};
@@ -141,8 +139,8 @@ Attribute DeviceGroupAttr::parse(AsmParser &parser, Type) {
 
 void DeviceGroupAttr::print(AsmPrinter &printer) const {
   raw_ostream &os = printer.getStream();
-  os << "<\"" << getName() << "\" = " << getCount() << ", memory = \""
-     << getMemory() << "\", launch = " << getLaunch()
+  os << '<' << Quoted{getName()} << " = " << getCount()
+     << ", memory = " << Quoted{getMemory()} << ", launch = " << getLaunch()
      << ", vector = " << getVector();
   if (getEfficiency() != 1)
     os << ", efficiency = " << getEfficiency();
@@ -155,9 +153,8 @@ void DeviceGroupAttr::print(AsmPrinter &printer) const {
 }
 
 LogicalResult DeviceGroupAttr::verify(EmitError emitError, StringRef name,
-                                      int64_t count, StringRef,
-                                      Quantity launch, Quantity vector,
-                                      Quantity efficiency,
+                                      int64_t count, StringRef, Quantity launch,
+                                      Quantity vector, Quantity efficiency,
                                       ArrayRef<RateAttr> rates) {
   std::string group = ("group \"" + name + "\"").str();
   if (count < 1)
@@ -169,8 +166,7 @@ LogicalResult DeviceGroupAttr::verify(EmitError emitError, StringRef name,
     return failure();
   if (!(efficiency > 0 && efficiency <= 1))
     return emitError() << "expected the efficiency of " << group
-                       << " to be in (0, 1] but got "
-                       << toString(efficiency);
+                       << " to be in (0, 1] but got " << toString(efficiency);
   if (rates.empty())
     return emitError() << "expected " << group << " to have at least one rate";
   llvm::SmallDenseSet<Type> seen;
@@ -223,7 +219,7 @@ Attribute LevelAttr::parse(AsmParser &parser, Type) {
 
 void LevelAttr::print(AsmPrinter &printer) const {
   raw_ostream &os = printer.getStream();
-  os << "<\"" << getName() << "\" = " << getSize()
+  os << '<' << Quoted{getName()} << " = " << getSize()
      << ", latency = " << getLatency() << ", bandwidth = " << getBandwidth();
   if (!getAlgorithms().empty()) {
     os << ", algorithms = [";
@@ -248,10 +244,9 @@ LogicalResult LevelAttr::verify(EmitError emitError, StringRef name,
   if (size < 1)
     return emitError() << "expected " << level
                        << " to have a size of at least 1 but got " << size;
-  if (failed(verifyNotNegative(emitError, "the latency of " + level,
-                               latency)) ||
-      failed(verifyPositive(emitError, "the bandwidth of " + level,
-                            bandwidth)))
+  if (failed(
+          verifyNotNegative(emitError, "the latency of " + level, latency)) ||
+      failed(verifyPositive(emitError, "the bandwidth of " + level, bandwidth)))
     return failure();
   for (size_t i = 1; i < algorithms.size(); ++i)
     if (llvm::is_contained(algorithms.take_front(i), algorithms[i]))
@@ -284,8 +279,8 @@ Attribute TierAttr::parse(AsmParser &parser, Type) {
 }
 
 void TierAttr::print(AsmPrinter &printer) const {
-  printer.getStream() << "<\"" << getName() << "\" in \"" << getScope()
-                      << "\", capacity = " << getCapacity()
+  printer.getStream() << '<' << Quoted{getName()} << " in "
+                      << Quoted{getScope()} << ", capacity = " << getCapacity()
                       << ", bandwidth = " << getBandwidth() << '>';
 }
 
@@ -324,8 +319,8 @@ Attribute SegmentAttr::parse(AsmParser &parser, Type) {
 
 void SegmentAttr::print(AsmPrinter &printer) const {
   raw_ostream &os = printer.getStream();
-  os << "<\"" << getName() << "\" in \"" << getScope()
-     << "\", bandwidth = " << getBandwidth();
+  os << '<' << Quoted{getName()} << " in " << Quoted{getScope()}
+     << ", bandwidth = " << getBandwidth();
   if (getWithin())
     os << ", within = " << getWithin();
   os << '>';
@@ -333,8 +328,7 @@ void SegmentAttr::print(AsmPrinter &printer) const {
 
 LogicalResult SegmentAttr::verify(EmitError emitError, StringRef name,
                                   StringRef, Quantity bandwidth, StringAttr) {
-  return verifyPositive(emitError,
-                        "the bandwidth of segment \"" + name + "\"",
+  return verifyPositive(emitError, "the bandwidth of segment \"" + name + "\"",
                         bandwidth);
 }
 
@@ -359,8 +353,8 @@ Attribute LinkAttr::parse(AsmParser &parser, Type) {
 
 void LinkAttr::print(AsmPrinter &printer) const {
   raw_ostream &os = printer.getStream();
-  os << "<\"" << getFrom() << "\" -> \"" << getTo()
-     << "\", latency = " << getLatency() << ", bandwidth = " << getBandwidth();
+  os << '<' << Quoted{getFrom()} << " -> " << Quoted{getTo()}
+     << ", latency = " << getLatency() << ", bandwidth = " << getBandwidth();
   if (!getShared().empty()) {
     os << ", shared = ";
     printNames(printer, getShared());

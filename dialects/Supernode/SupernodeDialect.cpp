@@ -28,9 +28,10 @@ LogicalResult SupernodeDialect::verifyOperationAttribute(Operation *op,
     return op->emitError() << "unknown attribute `" << attr.getName().getValue()
                            << "` of the supernode dialect";
   if (!isa<ModuleOp>(op))
-    return op->emitError() << "expected `supernode.machine` on a module but got "
-                              "it on `"
-                           << op->getName() << '`';
+    return op->emitError()
+           << "expected `supernode.machine` on a module but got "
+              "it on `"
+           << op->getName() << '`';
   if (!isa<MachineAttr>(attr.getValue()))
     return op->emitError() << "expected `supernode.machine` to be a "
                               "#supernode.machine but got "

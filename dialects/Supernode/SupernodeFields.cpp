@@ -4,6 +4,7 @@
 #include "dialects/Supernode/SupernodeFields.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include <charconv>
 
 using namespace mlir;
@@ -21,6 +22,12 @@ llvm::raw_ostream &supernode::operator<<(llvm::raw_ostream &os,
   if (exponent != StringRef::npos && !text.contains('.'))
     return os << text.take_front(exponent) << ".0" << text.substr(exponent);
   return os << text;
+}
+
+llvm::raw_ostream &supernode::operator<<(llvm::raw_ostream &os, Quoted quoted) {
+  os << '"';
+  llvm::printEscapedString(quoted.name, os);
+  return os << '"';
 }
 
 ParseResult supernode::parseFields(AsmParser &parser, ArrayRef<Field> fields) {

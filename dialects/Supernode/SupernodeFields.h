@@ -25,6 +25,12 @@ ParseResult parseFields(AsmParser &parser, ArrayRef<Field> fields);
 /// A number with or without a fraction.
 ParseResult parseQuantity(AsmParser &parser, Quantity &quantity);
 
+/// A name in quotation marks, escaped as MLIR reads it.
+struct Quoted {
+  StringRef name;
+};
+llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Quoted quoted);
+
 /// `["a", "b"]`.
 ParseResult parseNames(AsmParser &parser, SmallVectorImpl<StringAttr> &names);
 void printNames(AsmPrinter &printer, ArrayRef<StringAttr> names);

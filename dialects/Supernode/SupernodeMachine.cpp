@@ -58,20 +58,19 @@ Attribute MachineAttr::parse(AsmParser &parser, Type) {
       {"links", [&] { return parseParts(parser, links); }, true}};
   if (parser.parseString(&name) || parseFields(parser, fields))
     return {};
-  return MachineAttr::getChecked([&] { return parser.emitError(loc); },
-                                 parser.getContext(), StringRef(name),
-                                 ArrayRef(groups), ArrayRef(levels),
-                                 ArrayRef(tiers), ArrayRef(segments),
-                                 ArrayRef(links));
+  return MachineAttr::getChecked(
+      [&] { return parser.emitError(loc); }, parser.getContext(),
+      StringRef(name), ArrayRef(groups), ArrayRef(levels), ArrayRef(tiers),
+      ArrayRef(segments), ArrayRef(links));
 }
 
 void MachineAttr::print(AsmPrinter &printer) const {
   auto &dialect = static_cast<SupernodeDialect &>(getDialect());
   if (dialect.getPreset(getName()) == *this) {
-    printer << "<preset = \"" << getName() << "\">";
+    printer.getStream() << "<preset = " << Quoted{getName()} << '>';
     return;
   }
-  printer << "<\"" << getName() << '"';
+  printer.getStream() << '<' << Quoted{getName()};
   auto print = [&](StringRef key, auto parts, bool optional) {
     if (parts.empty() && optional)
       return;
@@ -158,9 +157,8 @@ template <typename PartAttr>
 static std::string listNames(ArrayRef<PartAttr> parts) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  llvm::interleaveComma(parts, os, [&](PartAttr part) {
-    os << '"' << part.getName() << '"';
-  });
+  llvm::interleaveComma(
+      parts, os, [&](PartAttr part) { os << '"' << part.getName() << '"'; });
   return text;
 }
 
@@ -196,9 +194,8 @@ static LogicalResult verifyNesting(EmitError emitError,
       SegmentAttr outer = findNamed(segments, at.getWithin().getValue());
       if (!outer)
         return emitError() << "expected segment \"" << at.getName()
-                           << "\" to lie within one of ["
-                           << listNames(segments) << "] but got "
-                           << at.getWithin();
+                           << "\" to lie within one of [" << listNames(segments)
+                           << "] but got " << at.getWithin();
       at = outer;
     }
   }
@@ -232,8 +229,8 @@ LogicalResult MachineAttr::verify(EmitError emitError, StringRef name,
       return success();
     return emitError() << "expected " << kind << " \"" << part.getName()
                        << "\" to be in \"device\" or a level ["
-                       << listNames(levels) << "] but got \""
-                       << part.getScope() << '"';
+                       << listNames(levels) << "] but got \"" << part.getScope()
+                       << '"';
   };
   auto verifyShared = [&](const Twine &where,
                           ArrayRef<StringAttr> shared) -> LogicalResult {

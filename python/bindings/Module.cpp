@@ -17,4 +17,5 @@ NB_MODULE(_hyperparallel, m) {
       nb::arg("registry"),
       "Adds the dialects, and the models of foreign ops, to a registry.");
   hyperparallel::bindHyperShard(m);
+  hyperparallel::bindSupernode(m);
 }

@@ -9,6 +9,7 @@
 namespace hyperparallel {
 
 void bindHyperShard(nanobind::module_ &m);
+void bindSupernode(nanobind::module_ &m);
 
 } // namespace hyperparallel
 
