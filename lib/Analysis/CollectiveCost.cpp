@@ -1,8 +1,8 @@
 //===- CollectiveCost.cpp - seconds of a collective -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// With p members, n bytes put in by each, latency a and inverse bandwidth b, and
-// s = ceil(log2 p):
+// With p members, n bytes put in by each, latency a and inverse bandwidth b,
+// and s = ceil(log2 p):
 //
 //             ring                 tree                     halving (p = 2^s)
 //  gather     (p-1)(a + nb)        s(a + pnb) + sa+(p-1)nb  sa + (p-1)nb
@@ -21,10 +21,10 @@
 // Flat: all members as one level with the latency, bandwidth and algorithms of
 // the outermost.
 //
-// Limits: all groups of a mesh exchange at the same time, each device on its own
-// port; what else is on the wire is the simulator's affair.
-// Source: Thakur, Rabenseifner and Gropp, "Optimization of Collective
-// Communication Operations in MPICH", 2005, for the forms in a and b.
+// Limits: all groups of a mesh exchange at the same time, each device on its
+// own port; what else is on the wire is the simulator's affair. Source: Thakur,
+// Rabenseifner and Gropp, "Optimization of Collective Communication Operations
+// in MPICH", 2005, for the forms in a and b.
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/CollectiveCost.h"
 
@@ -104,9 +104,8 @@ static Choice bestOfLevel(CollectiveKind kind, int64_t members, double bytes,
   }
   // Only halving is allowed, and it cannot: a ring always can.
   if (best.seconds == kNever)
-    best.seconds =
-        algorithmSeconds(Algorithm::Ring, kind, members, bytes,
-                         level.getLatency(), level.getBandwidth());
+    best.seconds = algorithmSeconds(Algorithm::Ring, kind, members, bytes,
+                                    level.getLatency(), level.getBandwidth());
   return best;
 }
 

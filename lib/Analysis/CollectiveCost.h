@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // Closed forms in latency and bandwidth. A group of devices is described by how
-// many members it has at each level of the network, from the inside out; at each
-// level the fastest of the algorithms that the machine allows is taken, and over
-// several levels the better of one flat exchange and a hierarchical one.
+// many members it has at each level of the network, from the inside out; at
+// each level the fastest of the algorithms that the machine allows is taken,
+// and over several levels the better of one flat exchange and a hierarchical
+// one.
 //===----------------------------------------------------------------------===//
 #ifndef HYPERPARALLEL_LIB_ANALYSIS_COLLECTIVECOST_H
 #define HYPERPARALLEL_LIB_ANALYSIS_COLLECTIVECOST_H

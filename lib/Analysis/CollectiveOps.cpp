@@ -36,7 +36,8 @@ static double partBytes(RankedTensorType type, ShardingAttr sharding,
 }
 
 /// The most of its window that a device does not hold already.
-static double haloBytes(HaloExchangeOp op, int64_t members, double windowBytes) {
+static double haloBytes(HaloExchangeOp op, int64_t members,
+                        double windowBytes) {
   int64_t global = op.getGlobalSize(), block = blockSize(global, members);
   int64_t most = 0;
   for (int64_t i = 0; i < members; ++i) {

@@ -23,8 +23,8 @@ struct CollectiveDescription {
   double bytesReceived = 0;
 };
 
-/// The collective that `op` performs or starts; nullopt if it is none, or if its
-/// mesh is not there.
+/// The collective that `op` performs or starts; nullopt if it is none, or if
+/// its mesh is not there.
 std::optional<CollectiveDescription> describeCollective(Operation *op);
 
 } // namespace mlir::hyperparallel

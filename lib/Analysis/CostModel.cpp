@@ -1,10 +1,10 @@
 //===- CostModel.cpp - seconds and bytes of a program ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// A kernel takes max(contraction flops / matrix rate + other flops / vector rate,
-// bytes / memory bandwidth) + launch (a roofline with a floor). A collective
-// takes what CollectiveCost says + launch. A program is the sum of its tasks:
-// what overlaps is the simulator's affair.
+// A kernel takes max(contraction flops / matrix rate + other flops / vector
+// rate, bytes / memory bandwidth) + launch (a roofline with a floor). A
+// collective takes what CollectiveCost says + launch. A program is the sum of
+// its tasks: what overlaps is the simulator's affair.
 //
 // Cost: linear in the ops of the functions that are reached, each visited once;
 // linear in the devices of a mesh once per set of axes.
@@ -44,9 +44,8 @@ StringRef hyperparallel::stringifyBound(Bound bound) {
 MachineAttr hyperparallel::getMachineOrDefault(Operation *op) {
   if (MachineAttr machine = getMachine(op))
     return machine;
-  return op->getContext()
-      ->getOrLoadDialect<SupernodeDialect>()
-      ->getPreset(kDefaultMachine);
+  return op->getContext()->getOrLoadDialect<SupernodeDialect>()->getPreset(
+      kDefaultMachine);
 }
 
 CostModel::CostModel(MachineAttr machine, unsigned groupIndex)
@@ -70,14 +69,15 @@ double CostModel::getContractionRate(Type elementType) const {
     Type type = rate.getElementType();
     if (type == elementType)
       return rate.getRate() * group.getEfficiency();
-    if (isa<FloatType>(type) != isFloat ||
-        type.getIntOrFloatBitWidth() < width)
+    if (isa<FloatType>(type) != isFloat || type.getIntOrFloatBitWidth() < width)
       continue;
     if (!best || type.getIntOrFloatBitWidth() <
                      best.getElementType().getIntOrFloatBitWidth())
       best = rate;
   }
-  return best ? best.getRate() * group.getEfficiency() : group.getVector();
+  if (!best)
+    return group.getVector();
+  return best.getRate() * group.getEfficiency();
 }
 
 static double computeSeconds(const OpCost &work, double contractionRate,
@@ -97,8 +97,8 @@ double CostModel::getKernelSeconds(const OpCost &work, Type elementType) const {
 
 /// In which a contraction computes: the type of its first tensor.
 static Type elementTypeOf(Operation *op) {
-  for (TypeRange types : {TypeRange(op->getOperandTypes()),
-                          TypeRange(op->getResultTypes())})
+  for (TypeRange types :
+       {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
     for (Type type : types)
       if (auto tensor = dyn_cast<RankedTensorType>(type))
         return tensor.getElementType();
@@ -133,10 +133,10 @@ TaskCost CostModel::costOfLeaf(Operation *op) {
     double bytes = collective->kind == CollectiveKind::Permute
                        ? collective->bytesReceived
                        : collective->localBytes;
-    double seconds = getCollective(collective->kind,
-                                   MeshAxes(collective->mesh.getMesh()),
-                                   collective->axes, bytes)
-                         .seconds;
+    double seconds =
+        getCollective(collective->kind, MeshAxes(collective->mesh.getMesh()),
+                      collective->axes, bytes)
+            .seconds;
     cost.seconds = group.getLaunch() + seconds;
     cost.communicationSeconds = cost.seconds;
     cost.bound =
@@ -175,8 +175,8 @@ struct Sum {
     seconds[static_cast<int>(task.bound)] += task.seconds * times;
   }
   TaskCost get() {
-    total.bound = static_cast<Bound>(std::max_element(seconds, seconds + 5) -
-                                     seconds);
+    total.bound =
+        static_cast<Bound>(std::max_element(seconds, seconds + 5) - seconds);
     return total;
   }
 };
@@ -325,11 +325,10 @@ std::optional<double> CostModel::getTransferSeconds(StringRef from,
   double bandwidth = link.getBandwidth();
   for (StringAttr name : link.getShared())
     for (SegmentAttr segment = machine.getSegment(name); segment;
-         segment = segment.getWithin()
-                       ? machine.getSegment(segment.getWithin())
-                       : SegmentAttr()) {
-      int64_t sharing = std::min(
-          concurrent, machine.getDevicesPerUnit(segment.getScope()));
+         segment = segment.getWithin() ? machine.getSegment(segment.getWithin())
+                                       : SegmentAttr()) {
+      int64_t sharing =
+          std::min(concurrent, machine.getDevicesPerUnit(segment.getScope()));
       bandwidth = std::min(bandwidth, segment.getBandwidth() /
                                           std::max<int64_t>(sharing, 1));
     }

@@ -31,9 +31,8 @@ static SmallVector<Task> tasksOf(FunctionOpInterface function,
     if (auto collective = describeCollective(&op))
       if (collective->kind != CollectiveKind::SliceLocal)
         task.algorithm = toString(model.getCollective(
-            collective->kind,
-            hypershard::MeshAxes(collective->mesh.getMesh()), collective->axes,
-            collective->localBytes));
+            collective->kind, hypershard::MeshAxes(collective->mesh.getMesh()),
+            collective->axes, collective->localBytes));
     tasks.push_back(task);
   }
   return tasks;

@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // One operation per element of the result, but: constants and conversions none,
-// arithmetic on indices none (it is folded into addresses), a fused multiply-add
-// two, and a transcendental function ten, about what a polynomial of the needed
-// degree takes. On tensors, operands are read and results written once.
+// arithmetic on indices none (it is folded into addresses), a fused
+// multiply-add two, and a transcendental function ten, about what a polynomial
+// of the needed degree takes. On tensors, operands are read and results written
+// once.
 //===----------------------------------------------------------------------===//
 #include "dialects/Interfaces/CostOpInterface.h"
 #include "lib/ExternalModels/Costs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace mlir::hyperparallel;

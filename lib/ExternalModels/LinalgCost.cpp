@@ -40,7 +40,8 @@ static bool isMatrixWork(linalg::LinalgOp op) {
 
 static OpCost costOfLinalg(linalg::LinalgOp op) {
   OpCost body;
-  op.getBlock()->walk([&](CostOpInterface nested) { body += nested.getCost(); });
+  op.getBlock()->walk(
+      [&](CostOpInterface nested) { body += nested.getCost(); });
   OpCost cost = body * iterations(op);
   if (isMatrixWork(op))
     cost.contractionFlops = cost.flops;

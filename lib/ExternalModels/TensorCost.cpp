@@ -1,9 +1,9 @@
 //===- TensorCost.cpp - what tensor ops cost ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// Views and declarations cost nothing. Movers read what they take and write what
-// they make; an insert writes only what is inserted, for the rest stays where it
-// is once tensors are buffers.
+// Views and declarations cost nothing. Movers read what they take and write
+// what they make; an insert writes only what is inserted, for the rest stays
+// where it is once tensors are buffers.
 //===----------------------------------------------------------------------===//
 #include "dialects/Interfaces/CostOpInterface.h"
 #include "lib/ExternalModels/Costs.h"

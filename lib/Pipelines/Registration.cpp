@@ -5,10 +5,12 @@
 
 #include "dialects/HyperShard/HyperShard.h"
 #include "dialects/Supernode/Supernode.h"
+#include "lib/ExternalModels/Costs.h"
 #include "lib/ExternalModels/ExternalModels.h"
 #include "lib/Pipelines/PhaseContracts.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/HyperShard/Passes.h"
+#include "lib/Transforms/TestAnalysis/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 
 using namespace mlir;
@@ -17,6 +19,7 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
   registry.insert<hypershard::HyperShardDialect>();
   registry.insert<supernode::SupernodeDialect>();
   registerShardableModels(registry);
+  registerCostModels(registry);
 }
 
 void hyperparallel::registerPasses() {
@@ -27,4 +30,5 @@ void hyperparallel::registerPasses() {
   hypershard::registerInsertReshardsPass();
   registerPhaseContractsPasses();
   registerPhasePipelines();
+  registerPrintCostsPass();
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "lib/CAPI/Supernode.h"
+#include "lib/CAPI/CostReport.h"
 #include "python/bindings/Module.h"
 
 #include "mlir/Bindings/Python/Diagnostics.h"
@@ -199,9 +200,10 @@ static void bindSegment(nb::module_ &m) {
           [](nb::object cls, const std::string &name, const std::string &scope,
              double bandwidth, const std::optional<std::string> &within,
              MlirContext context) {
+            const std::string outer = within.value_or("");
             return cls(checked(context, [&](MlirLocation loc) {
               return hpSegmentAttrGet(loc, ref(name), ref(scope), bandwidth,
-                                      ref(within.value_or("")));
+                                      ref(outer));
             }));
           },
           nb::arg("cls"), nb::arg("name"), nb::arg("scope"),
@@ -325,6 +327,21 @@ static void bindMachine(nb::module_ &m) {
 }
 
 void hyperparallel::bindSupernode(nb::module_ &m) {
+  m.def(
+      "cost_report",
+      [](MlirModule module) {
+        std::string text;
+        hpCostReport(
+            module,
+            [](MlirStringRef part, void *data) {
+              static_cast<std::string *>(data)->append(part.data, part.length);
+            },
+            &text);
+        return text;
+      },
+      nb::arg("module"),
+      "The cost of every task of a module, as JSON; see hyperparallel.cost.");
+
   bindRate(m);
   bindDeviceGroup(m);
   bindLevel(m);

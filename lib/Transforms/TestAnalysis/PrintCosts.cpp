@@ -13,7 +13,8 @@ using namespace mlir;
 using namespace mlir::hyperparallel;
 
 namespace {
-struct PrintCostsPass : impl::PrintCostsPassBase<PrintCostsPass> {
+struct PrintCostsPass
+    : mlir::hyperparallel::impl::PrintCostsPassBase<PrintCostsPass> {
   using PrintCostsPassBase::PrintCostsPassBase;
 
   void runOnOperation() override {

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Machine descriptions: presets and YAML files on one side, ``#supernode.machine`` on the other.
+"""Machine descriptions: presets and YAML files.
+
+``hyperparallel.dialects.supernode`` turns them into ``#supernode.machine`` and back; this package needs no MLIR.
 
 Example:
     >>> from hyperparallel import machines
@@ -13,7 +15,6 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hyperparallel.machines.description import (
     Algorithm,
@@ -27,9 +28,6 @@ from hyperparallel.machines.description import (
 from hyperparallel.machines.errors import MachineError
 from hyperparallel.machines.reading import parse_yaml
 from hyperparallel.machines.writing import attribute_text, yaml_text
-
-if TYPE_CHECKING:
-    from mlir import ir
 
 _PRESETS = Path(__file__).parent
 
@@ -63,44 +61,6 @@ def load(source: str | Path) -> Machine:
     except OSError as error:
         raise MachineError(f"cannot read the file: {error.strerror}", path=str(path)) from None
     return parse_yaml(text, path=str(path))
-
-
-def to_attribute(machine: Machine, context: ir.Context | None = None) -> ir.Attribute:
-    """The machine as a ``#supernode.machine`` in a context that has the dialects registered.
-
-    Raises:
-        MachineError: The dialect refuses the machine.
-    """
-    from mlir import ir  # light import of the package
-
-    try:
-        return ir.Attribute.parse(attribute_text(machine), context)
-    except ir.MLIRError as error:
-        text = "; ".join(diagnostic.message for diagnostic in error.error_diagnostics)
-        raise MachineError(text or str(error), path=machine.name) from None
-
-
-def from_attribute(attribute: ir.Attribute) -> Machine:
-    """The machine that a ``#supernode.machine`` describes."""
-    from hyperparallel.dialects import supernode
-
-    attr = supernode.MachineAttr(attribute)
-    return Machine(
-        name=attr.name,
-        groups=tuple(
-            DeviceGroup(
-                g.name, g.count, g.memory, g.launch, g.vector, {str(element): rate for element, rate in g.rates}, g.efficiency
-            )
-            for g in attr.groups
-        ),
-        levels=tuple(
-            Level(v.name, v.size, v.latency, v.bandwidth, tuple(map(Algorithm, v.algorithms)), tuple(v.shared))
-            for v in attr.levels
-        ),
-        tiers=tuple(Tier(t.name, t.scope, t.capacity, t.bandwidth) for t in attr.tiers),
-        segments=tuple(Segment(s.name, s.scope, s.bandwidth, s.within) for s in attr.segments),
-        links=tuple(Link(v.source, v.target, v.latency, v.bandwidth, tuple(v.shared)) for v in attr.links),
-    )
 
 
 def show(source: str | Path) -> str:
@@ -138,11 +98,9 @@ __all__ = [
     "Tier",
     "attribute_text",
     "check",
-    "from_attribute",
     "load",
     "parse_yaml",
     "preset_names",
     "show",
-    "to_attribute",
     "yaml_text",
 ]

@@ -148,7 +148,9 @@ def _group(name: str, value: _Value) -> DeviceGroup:
     what = f"group `{name}`"
     fields = _Fields(what, value, ("count", "memory", "launch", "vector", "rates"), ("efficiency",))
     rates: dict[str, float] = {}
-    for element, rate in fields.entries["rates"].entries(f"`rates` of {what} to be a mapping of types to rates").items():
+    for element, rate in (
+        fields.entries["rates"].entries(f"`rates` of {what} to be a mapping of types to rates").items()
+    ):
         if not _ELEMENT_TYPE.fullmatch(element):
             raise rate.error(f"expected `rates` of {what} to be by element type such as `bf16` but got `{element}`")
         rates[element] = _quantity(rate, f"rate `{element}` of {what}", units.OPERATIONS_PER_SECOND)
@@ -259,8 +261,7 @@ class _Checks:
                 if outer not in self.segments:
                     within = self.segments[seen[-1]][0].entries("")["within"]
                     raise within.error(
-                        f"expected segment `{seen[-1]}` to lie within one of {_listed(self.segments)} "
-                        f"but got `{outer}`"
+                        f"expected segment `{seen[-1]}` to lie within one of {_listed(self.segments)} but got `{outer}`"
                     )
                 if outer in seen:
                     raise value.entries("")["within"].error(

@@ -1,35 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Machines as text: the dialect's attribute, YAML, and a table for people."""
+"""Machines as text: the dialect's attribute, and YAML with units."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 
 from hyperparallel.machines import units
-from hyperparallel.machines.description import Machine
+from hyperparallel.machines.description import DeviceGroup, Level, Link, Machine, Segment, Tier
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The attribute
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 def _number(value: float) -> str:
-    """The shortest spelling that MLIR reads as the same number."""
+    """The shortest spelling that MLIR reads as the same number: an exponent comes only after a fraction."""
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
-    mantissa, _, exponent = repr(value).partition("e")
-    if not exponent:
-        mantissa, _, exponent = f"{value:.17e}".partition("e")
-        for digits in range(17):
-            short = f"{value:.{digits}e}"
-            if float(short) == value:
-                mantissa, _, exponent = short.partition("e")
-                break
-    if "." not in mantissa:
-        mantissa += ".0"
-    return f"{mantissa}e{int(exponent)}"
+    short = next(text for digits in range(18) if float(text := f"{value:.{digits}e}") == value)
+    mantissa, _, exponent = short.partition("e")
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(exponent)}"
 
 
-def _names(key: str, names: Iterable[str], *, quoted: bool = True) -> str:
-    listed = ", ".join(f'"{name}"' if quoted else name for name in names)
-    return f", {key} = [{listed}]" if listed else ""
+def _quoted(name: str) -> str:
+    """A name as MLIR reads it."""
+    escaped = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in name.encode())
+    return f'"{escaped}"'
+
+
+def _part(head: str, *fields: str) -> str:
+    return f"<{', '.join([head, *filter(None, fields)])}>"
+
+
+def _field(key: str, value: float) -> str:
+    return f"{key} = {_number(value)}"
+
+
+def _shared(names: Iterable[str]) -> str:
+    listed = ", ".join(map(_quoted, names))
+    return listed and f"shared = [{listed}]"
+
+
+def _group(group: DeviceGroup) -> str:
+    return _part(
+        f"{_quoted(group.name)} = {group.count}",
+        f"memory = {_quoted(group.memory)}",
+        _field("launch", group.launch),
+        _field("vector", group.vector),
+        _field("efficiency", group.efficiency) if group.efficiency != 1 else "",
+        f"rates = [{', '.join(_field(element, rate) for element, rate in group.rates.items())}]",
+    )
+
+
+def _level(level: Level) -> str:
+    return _part(
+        f"{_quoted(level.name)} = {level.size}",
+        _field("latency", level.latency),
+        _field("bandwidth", level.bandwidth),
+        f"algorithms = [{', '.join(level.algorithms)}]" if level.algorithms else "",
+        _shared(level.shared),
+    )
+
+
+def _tier(tier: Tier) -> str:
+    return _part(
+        f"{_quoted(tier.name)} in {_quoted(tier.scope)}",
+        _field("capacity", tier.capacity),
+        _field("bandwidth", tier.bandwidth),
+    )
+
+
+def _segment(segment: Segment) -> str:
+    return _part(
+        f"{_quoted(segment.name)} in {_quoted(segment.scope)}",
+        _field("bandwidth", segment.bandwidth),
+        f"within = {_quoted(segment.within)}" if segment.within is not None else "",
+    )
+
+
+def _link(link: Link) -> str:
+    return _part(
+        f"{_quoted(link.source)} -> {_quoted(link.target)}",
+        _field("latency", link.latency),
+        _field("bandwidth", link.bandwidth),
+        _shared(link.shared),
+    )
 
 
 def attribute_text(machine: Machine) -> str:
@@ -40,106 +97,103 @@ def attribute_text(machine: Machine) -> str:
         >>> attribute_text(machines.load("a3-node")).splitlines()[0]
         '#supernode.machine<"a3-node",'
     """
-    groups = [
-        f'<"{group.name}" = {group.count}, memory = "{group.memory}", launch = {_number(group.launch)}, '
-        f"vector = {_number(group.vector)}"
-        + (f", efficiency = {_number(group.efficiency)}" if group.efficiency != 1 else "")
-        + f", rates = [{', '.join(f'{element} = {_number(rate)}' for element, rate in group.rates.items())}]>"
-        for group in machine.groups
-    ]
-    levels = [
-        f'<"{level.name}" = {level.size}, latency = {_number(level.latency)}, bandwidth = {_number(level.bandwidth)}'
-        + _names("algorithms", level.algorithms, quoted=False)
-        + _names("shared", level.shared)
-        + ">"
-        for level in machine.levels
-    ]
-    tiers = [
-        f'<"{tier.name}" in "{tier.scope}", capacity = {_number(tier.capacity)}, bandwidth = {_number(tier.bandwidth)}>'
-        for tier in machine.tiers
-    ]
-    segments = [
-        f'<"{segment.name}" in "{segment.scope}", bandwidth = {_number(segment.bandwidth)}'
-        + (f', within = "{segment.within}"' if segment.within is not None else "")
-        + ">"
-        for segment in machine.segments
-    ]
-    links = [
-        f'<"{link.source}" -> "{link.target}", latency = {_number(link.latency)}, bandwidth = {_number(link.bandwidth)}'
-        + _names("shared", link.shared)
-        + ">"
-        for link in machine.links
-    ]
-    parts = {"groups": groups, "levels": levels, "tiers": tiers, "segments": segments, "links": links}
-    lines = [f'#supernode.machine<"{machine.name}"']
-    lines += [f"  {key} = [{(',' + chr(10) + '    ').join(entries)}]" for key, entries in parts.items() if entries]
+    parts = {
+        "groups": map(_group, machine.groups),
+        "levels": map(_level, machine.levels),
+        "tiers": map(_tier, machine.tiers),
+        "segments": map(_segment, machine.segments),
+        "links": map(_link, machine.links),
+    }
+    lines = [f"#supernode.machine<{_quoted(machine.name)}"]
+    for key, entries in parts.items():
+        listed = ",\n    ".join(entries)
+        if listed or key in ("groups", "tiers"):
+            lines.append(f"  {key} = [{listed}]")
     return ",\n".join(lines) + ">"
 
 
-def _yaml_name(name: str) -> str:
-    plain = name.replace(" -> ", "").replace("-", "").replace("_", "").replace(".", "")
-    return name if plain.isalnum() and not plain[0].isdigit() and name.lower() not in _YAML_WORDS else json.dumps(name)
+# ----------------------------------------------------------------------------------------------------------------------
+# YAML
+# ----------------------------------------------------------------------------------------------------------------------
 
-
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*( -> [A-Za-z_][A-Za-z0-9_.-]*)?")
 _YAML_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+
+
+def _yaml_name(name: str) -> str:
+    """A name that YAML reads as text; JSON's quoting is also YAML's."""
+    return name if _PLAIN.fullmatch(name) and name.lower() not in _YAML_WORDS else json.dumps(name)
+
+
+def _yaml_names(names: Iterable[str]) -> str:
+    listed = ", ".join(map(_yaml_name, names))
+    return listed and f"[{listed}]"
+
+
+def _yaml_lines(entries: Mapping[str, object], indent: str = "") -> list[str]:
+    """A mapping of mappings and finished scalars; empty entries are left out."""
+    lines: list[str] = []
+    for key, value in entries.items():
+        if isinstance(value, Mapping):
+            if value:
+                lines += [f"{indent}{_yaml_name(key)}:", *_yaml_lines(value, indent + "  ")]
+        elif value:
+            lines.append(f"{indent}{_yaml_name(key)}: {value}")
+    return lines
 
 
 def yaml_text(machine: Machine) -> str:
     """The machine as YAML with units; reads back as the same machine."""
-    lines = [f"name: {_yaml_name(machine.name)}", "groups:"]
-    for group in machine.groups:
-        lines += [
-            f"  {_yaml_name(group.name)}:",
-            f"    count: {group.count}",
-            f"    memory: {_yaml_name(group.memory)}",
-            f"    launch: {units.spell(group.launch, units.SECONDS)}",
-            f"    vector: {units.spell(group.vector, units.OPERATIONS_PER_SECOND)}",
-            f"    efficiency: {group.efficiency!r}",
-            "    rates:",
-            *(f"      {element}: {units.spell(rate, units.OPERATIONS_PER_SECOND)}" for element, rate in group.rates.items()),
-        ]
-    if machine.levels:
-        lines.append("levels:")
-    for level in machine.levels:
-        lines += [
-            f"  {_yaml_name(level.name)}:",
-            f"    size: {level.size}",
-            f"    latency: {units.spell(level.latency, units.SECONDS)}",
-            f"    bandwidth: {units.spell(level.bandwidth, units.BYTES_PER_SECOND)}",
-        ]
-        if level.algorithms:
-            lines.append(f"    algorithms: [{', '.join(level.algorithms)}]")
-        if level.shared:
-            lines.append(f"    shared: [{', '.join(map(_yaml_name, level.shared))}]")
-    lines.append("tiers:")
-    for tier in machine.tiers:
-        lines += [
-            f"  {_yaml_name(tier.name)}:",
-            f"    scope: {_yaml_name(tier.scope)}",
-            f"    capacity: {units.spell(tier.capacity, units.BYTES)}",
-            f"    bandwidth: {units.spell(tier.bandwidth, units.BYTES_PER_SECOND)}",
-        ]
-    if machine.segments:
-        lines.append("segments:")
-    for segment in machine.segments:
-        lines += [
-            f"  {_yaml_name(segment.name)}:",
-            f"    scope: {_yaml_name(segment.scope)}",
-            f"    bandwidth: {units.spell(segment.bandwidth, units.BYTES_PER_SECOND)}",
-        ]
-        if segment.within is not None:
-            lines.append(f"    within: {_yaml_name(segment.within)}")
-    if machine.links:
-        lines.append("links:")
-    for link in machine.links:
-        lines += [
-            f"  {_yaml_name(f'{link.source} -> {link.target}')}:",
-            f"    latency: {units.spell(link.latency, units.SECONDS)}",
-            f"    bandwidth: {units.spell(link.bandwidth, units.BYTES_PER_SECOND)}",
-        ]
-        if link.shared:
-            lines.append(f"    shared: [{', '.join(map(_yaml_name, link.shared))}]")
-    return "\n".join(lines) + "\n"
+    rate = units.OPERATIONS_PER_SECOND
+    tree: dict[str, object] = {
+        "name": _yaml_name(machine.name),
+        "groups": {
+            group.name: {
+                "count": str(group.count),
+                "memory": _yaml_name(group.memory),
+                "launch": units.spell(group.launch, units.SECONDS),
+                "vector": units.spell(group.vector, rate),
+                "efficiency": repr(group.efficiency),
+                "rates": {element: units.spell(value, rate) for element, value in group.rates.items()},
+            }
+            for group in machine.groups
+        },
+        "levels": {
+            level.name: {
+                "size": str(level.size),
+                "latency": units.spell(level.latency, units.SECONDS),
+                "bandwidth": units.spell(level.bandwidth, units.BYTES_PER_SECOND),
+                "algorithms": _yaml_names(level.algorithms),
+                "shared": _yaml_names(level.shared),
+            }
+            for level in machine.levels
+        },
+        "tiers": {
+            tier.name: {
+                "scope": _yaml_name(tier.scope),
+                "capacity": units.spell(tier.capacity, units.BYTES),
+                "bandwidth": units.spell(tier.bandwidth, units.BYTES_PER_SECOND),
+            }
+            for tier in machine.tiers
+        },
+        "segments": {
+            segment.name: {
+                "scope": _yaml_name(segment.scope),
+                "bandwidth": units.spell(segment.bandwidth, units.BYTES_PER_SECOND),
+                "within": _yaml_name(segment.within) if segment.within is not None else "",
+            }
+            for segment in machine.segments
+        },
+        "links": {
+            f"{link.source} -> {link.target}": {
+                "latency": units.spell(link.latency, units.SECONDS),
+                "bandwidth": units.spell(link.bandwidth, units.BYTES_PER_SECOND),
+                "shared": _yaml_names(link.shared),
+            }
+            for link in machine.links
+        },
+    }
+    return "\n".join(_yaml_lines(tree)) + "\n"
 
 
 __all__ = ["attribute_text", "yaml_text"]
