@@ -5,6 +5,7 @@
 
 #include "lib/Analysis/CollectiveOps.h"
 #include "mlir/Interfaces/CallInterfaces.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -57,7 +58,7 @@ static void printCost(const TaskCost &cost, raw_ostream &os) {
      << " read=" << Quantity(cost.work.bytesRead)
      << " written=" << Quantity(cost.work.bytesWritten)
      << " received=" << Quantity(cost.work.bytesReceived)
-     << " seconds=" << Quantity(cost.seconds)
+     << " seconds=" << llvm::format("%.6g", cost.seconds)
      << " bound=" << stringifyBound(cost.bound);
   if (cost.estimated)
     os << " estimated=" << Quantity(cost.estimated);

@@ -26,7 +26,9 @@ struct CollectiveOpCost
     std::optional<CollectiveDescription> collective = describeCollective(op);
     if (!collective)
       return cost;
-    cost.bytesRead = collective->localBytes;
+    // A slice reads what it keeps.
+    bool isSlice = collective->kind == CollectiveKind::SliceLocal;
+    cost.bytesRead = isSlice ? collective->resultBytes : collective->localBytes;
     cost.bytesWritten = collective->resultBytes;
     cost.bytesReceived = collective->bytesReceived;
     return cost;
