@@ -350,3 +350,10 @@ CommunicationParameters CostModel::getCommunicationParameters() const {
   parameters.levels.back().devices = 0;
   return parameters;
 }
+
+CommunicationCost hyperparallel::getCommunicationCost(ModuleOp module) {
+  MachineAttr machine = supernode::getMachine(module);
+  if (!machine)
+    return CommunicationCost();
+  return CommunicationCost(CostModel(machine).getCommunicationParameters());
+}

@@ -92,6 +92,10 @@ private:
       groupLevels;
 };
 
+/// What reshards are planned by: the machine of the module, or, if it names
+/// none, the documented defaults (only bytes are compared then).
+CommunicationCost getCommunicationCost(ModuleOp module);
+
 /// The machine of the module, or else the preset "cpu-supernode".
 supernode::MachineAttr getMachineOrDefault(Operation *op);
 

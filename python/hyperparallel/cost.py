@@ -169,9 +169,10 @@ def cost_of_text(text: str | bytes, *, machine: Machine | str | None = None, pat
     """
     from mlir import ir
 
-    import hyperparallel.dialects  # noqa: F401  (registers the dialects)
+    from hyperparallel import dialects
 
-    with ir.Context():
+    with ir.Context() as context:
+        dialects.register(context)
         try:
             module = ir.Module.parse(text)
         except ir.MLIRError as error:

@@ -36,9 +36,11 @@ def machine_attr(machine: machines.Machine, context: ir.Context | None = None) -
     """The attribute that describes a machine.
 
     Raises:
-        ValueError: The parts do not make a machine; the message says why.
+        ValueError: The parts do not make a machine, or there is no context; the message says why.
     """
     context = context if context is not None else ir.Context.current
+    if context is None:
+        raise ValueError("expected an ir.Context, given or entered")
     with context:
         return MachineAttr.get(
             machine.name,
