@@ -13,9 +13,11 @@
 #include "lib/Analysis/CostModel.h"
 
 #include "lib/Analysis/CollectiveOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::hyperparallel;
@@ -198,6 +200,24 @@ TaskCost CostModel::costOfCallee(Operation *op) {
   return callee ? getCost(callee) : TaskCost();
 }
 
+/// Over all induction variables; nullopt if a bound is not constant.
+static std::optional<double> tripCount(LoopLikeOpInterface loop) {
+  auto lower = loop.getLoopLowerBounds(), upper = loop.getLoopUpperBounds();
+  auto steps = loop.getLoopSteps();
+  if (!lower || !upper || !steps)
+    return std::nullopt;
+  double trips = 1;
+  for (auto [from, to, by] : llvm::zip_equal(*lower, *upper, *steps)) {
+    std::optional<int64_t> low = getConstantIntValue(from);
+    std::optional<int64_t> high = getConstantIntValue(to);
+    std::optional<int64_t> step = getConstantIntValue(by);
+    if (!low || !high || !step || *step <= 0)
+      return std::nullopt;
+    trips *= std::ceil(std::max(0.0, double(*high) - double(*low)) / *step);
+  }
+  return trips;
+}
+
 TaskCost CostModel::getCost(Operation *op) {
   if (auto function = dyn_cast<FunctionOpInterface>(op)) {
     // A function that calls itself finds an entry of no cost, and ends.
@@ -216,9 +236,7 @@ TaskCost CostModel::getCost(Operation *op) {
 
   Sum sum;
   if (auto loop = dyn_cast<LoopLikeOpInterface>(op)) {
-    double trips = 1;
-    if (std::optional<APInt> count = loop.getStaticTripCount())
-      trips = count->getZExtValue();
+    double trips = tripCount(loop).value_or(1);
     for (Region &region : op->getRegions())
       sum.add(costOfRegion(region), trips);
     return sum.get();

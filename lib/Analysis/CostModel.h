@@ -36,6 +36,7 @@ struct TaskCost {
   double estimated = 0;
 };
 
+/// Keeps what it has seen of functions: make another when the program changes.
 class CostModel {
 public:
   /// The cost on one device of the machine's group number `group`.

@@ -24,6 +24,10 @@ static OpCost costOf(tensor::InsertSliceOp op) {
   double bytes = byteSize(op.getSourceType());
   return moved(bytes, bytes);
 }
+static OpCost costOf(tensor::ParallelInsertSliceOp op) {
+  double bytes = byteSize(op.getSourceType());
+  return moved(bytes, bytes);
+}
 static OpCost costOf(tensor::PadOp op) {
   return moved(byteSize(op.getSourceType()), byteSize(op.getResultType()));
 }
@@ -84,6 +88,7 @@ void mlir::hyperparallel::registerTensorCosts(DialectRegistry &registry) {
     attach<ViewCost, BitcastOp, CastOp, CollapseShapeOp, DimOp, EmptyOp,
            ExpandShapeOp, ExtractSliceOp, RankOp, ReshapeOp>(context);
     attach<MoverCost, ConcatOp, ExtractOp, FromElementsOp, GatherOp, GenerateOp,
-           InsertOp, InsertSliceOp, PadOp, ScatterOp, SplatOp>(context);
+           InsertOp, InsertSliceOp, PadOp, ParallelInsertSliceOp, ScatterOp,
+           SplatOp>(context);
   });
 }
