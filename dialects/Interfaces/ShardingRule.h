@@ -57,7 +57,7 @@ struct RuleTensor {
 struct ShardingRule {
   SmallVector<Factor, 6> factors;
   SmallVector<RuleTensor, 3> operands;
-  SmallVector<RuleTensor, 1> results;
+  SmallVector<RuleTensor, 3> results;
 
   unsigned addFactor(int64_t size, FactorKind kind = FactorKind::PassThrough,
                      std::optional<Reduction> reduction = std::nullopt) {

@@ -5,6 +5,8 @@
 
 #include "dialects/HyperShard/HyperShard.h"
 #include "lib/ExternalModels/ExternalModels.h"
+#include "lib/Pipelines/PhaseContracts.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/HyperShard/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 
@@ -16,5 +18,12 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
 }
 
 void hyperparallel::registerPasses() {
+  hypershard::registerExpandBatchDimsPass();
   hypershard::registerSplitConstantsPass();
+  hypershard::registerSpecializeFunctionsPass();
+  hypershard::registerPropagateShardingsPass();
+  hypershard::registerInsertReshardsPass();
+  hypershard::registerLowerReshardsPass();
+  registerPhaseContractsPasses();
+  registerPhasePipelines();
 }
