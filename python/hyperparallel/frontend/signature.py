@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -65,6 +65,16 @@ def bind_call(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str,
                     "expected tensors, plain values, or lists, tuples and dicts of these"
                 )
     return Call(tuple(args), dict(kwargs), tensors)
+
+
+def name_inputs(call: Call, taken: Collection[str]) -> dict[str, torch.Tensor]:
+    """Return the tensors of a call by the names that they have in the program.
+
+    Args:
+        call: The arguments.
+        taken: Names of parameters and buffers; an input of such a name is called ``input.NAME``.
+    """
+    return {f"input.{name}" if name in taken else name: tensor for name, tensor in call.tensors.items()}
 
 
 def name_results(result: Any) -> list[tuple[str, torch.Tensor]]:

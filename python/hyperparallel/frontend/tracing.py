@@ -30,7 +30,7 @@ from hyperparallel.enums import Role
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.decompositions import Rewrites, decomposition_table
 from hyperparallel.frontend.graph import Argument, Graph, Node, Opaque, TensorType, Value
-from hyperparallel.frontend.signature import bind_call, name_results
+from hyperparallel.frontend.signature import bind_call, name_inputs, name_results
 
 ModuleProgress = Callable[[int, int], None]
 """Called with the number of modules that have run and the number of modules."""
@@ -143,11 +143,8 @@ def trace_module(
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     state = _named_state(module)
     call = bind_call(module, args, kwargs)
-    taken = {entry.name for entry in state}
-    inputs = [
-        TracedInput(f"input.{key}" if key in taken else key, Role.INPUT, -1, tensor)
-        for key, tensor in call.tensors.items()
-    ]
+    named = name_inputs(call, {entry.name for entry in state})
+    inputs = [TracedInput(name, Role.INPUT, -1, tensor) for name, tensor in named.items()]
     twins = [_fake_twin(entry.tensor, mode) for entry in (*inputs, *state)]
     stack = _ModuleStack({id(child): path for path, child in module.named_modules()}, blocks, progress)
     output_names: list[str] = []
