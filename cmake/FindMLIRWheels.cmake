@@ -40,6 +40,8 @@ endif()
 
 find_program(HP_CCACHE ccache)
 if(HP_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER "${HP_CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${HP_CCACHE}")
+  # What ccache needs to be told to work with precompiled headers.
+  set(launcher "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${HP_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${launcher}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${launcher}")
 endif()

@@ -18,4 +18,5 @@ NB_MODULE(_hyperparallel, m) {
       "Adds the dialects, and the models of foreign ops, to a registry.");
   hyperparallel::bindCodeGen(m);
   hyperparallel::bindHyperShard(m);
+  hyperparallel::bindSupernode(m);
 }

@@ -37,6 +37,10 @@ constexpr int RowMajor = 101, NoTrans = 111, Trans = 112;
 
 /// Below this many flops a tile is not worth a thread of its own (~20 us).
 constexpr double MinTileFlops = 1e6;
+/// Tiles of at least this many flops (~1 ms) may be two for each thread.
+constexpr double BalancedTileFlops = 1e8;
+/// Columns that a tile should have when rows could be cut instead.
+constexpr int64_t NarrowestTile = 256;
 /// Cuts along m and n fall on multiples of this, a whole number of the
 /// register tiles of OpenBLAS's kernels.
 constexpr int64_t CutMultiple = 48;
@@ -74,12 +78,17 @@ Plan makePlan(const Blas &blas, const hp_matmul_desc &desc, int width) {
   plan.tileN = desc.n;
   if (width <= 1 || plan.batches == 0)
     return plan;
-  // Enough tiles that all threads end at about the same time.
+  // One tile a thread, two if they stay large: cores that others use too are
+  // evened out, and packing is repeated little.
   int64_t wanted = plan.batches >= 4 * width ? 1 : ceilDiv(width, plan.batches);
   double flops = 2.0 * desc.m * desc.n * desc.k;
+  if (flops >= 2 * BalancedTileFlops * static_cast<double>(wanted))
+    wanted *= 2;
   wanted = std::min<int64_t>(
       wanted, std::max<int64_t>(1, static_cast<int64_t>(flops / MinTileFlops)));
-  if (desc.n >= desc.m)
+  // OpenBLAS packs b for every tile along m, which costs more than packing a
+  // again for every tile along n.
+  if (desc.n >= desc.m || desc.n >= wanted * NarrowestTile)
     plan.tileN = roundedCut(desc.n, wanted);
   else
     plan.tileM = roundedCut(desc.m, wanted);
@@ -118,12 +127,15 @@ Tile tileAt(const Plan &plan, int64_t index) {
 // f32 and f64
 //===----------------------------------------------------------------------===//
 
-template <typename T> struct BlasOf;
-template <> struct BlasOf<float> {
+template <typename T>
+struct BlasOf;
+template <>
+struct BlasOf<float> {
   static Blas::Gemm32 gemm(const Blas &blas) { return blas.sgemm; }
   static Blas::Gemv32 gemv(const Blas &blas) { return blas.sgemv; }
 };
-template <> struct BlasOf<double> {
+template <>
+struct BlasOf<double> {
   static Blas::Gemm64 gemm(const Blas &blas) { return blas.dgemm; }
   static Blas::Gemv64 gemv(const Blas &blas) { return blas.dgemv; }
 };
@@ -168,12 +180,14 @@ void multiply(const Plan &plan, const Tile &tile, const T *a, const T *b, T *c,
                              distance(desc.ld_c, n));
 }
 
-template <typename T> void scaleRow(T *row, int64_t n, T beta) {
+template <typename T>
+void scaleRow(T *row, int64_t n, T beta) {
   for (int64_t j = 0; j < n; ++j)
     row[j] = beta == T(0) ? T(0) : row[j] * beta;
 }
 
-template <typename T> void runTile(const Plan &plan, const Tile &tile) {
+template <typename T>
+void runTile(const Plan &plan, const Tile &tile) {
   const hp_matmul_desc &desc = plan.desc;
   T *c = reinterpret_cast<T *>(tile.c);
   const T *bias =
@@ -220,11 +234,13 @@ void toFloats(float *dst, int64_t dstPitch, const H *src, int64_t srcPitch,
       dst[i * dstPitch + j] = H::toFloat(src[i * srcPitch + j]);
 }
 
-template <typename Out> struct Element {
+template <typename Out>
+struct Element {
   static float load(Out value) { return Out::toFloat(value); }
   static Out store(float value) { return Out::fromFloat(value); }
 };
-template <> struct Element<float> {
+template <>
+struct Element<float> {
   static float load(float value) { return value; }
   static float store(float value) { return value; }
 };

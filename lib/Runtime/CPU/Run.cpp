@@ -216,8 +216,9 @@ static void prepareRun(Context &context, const hp_launch *launches,
   }
   int count = static_cast<int>(entries.size());
   run.threadsPerDevice = std::max(1, context.threads / count);
-  // Spinning pays only where the awaited device has a core of its own.
-  run.spins = count <= context.threads ? 4000 : 40;
+  // Spinning pays only where the awaited device has a core of its own, and no
+  // longer than a sleep and a wake-up would cost (about 10 us).
+  run.spins = count <= context.threads ? 400 : 40;
 }
 
 hp_status startRun(Context &context, const hp_launch *launches, int64_t count) {

@@ -15,6 +15,43 @@ def ApplyPlanPass : Pass<"hypershard-apply-plan", "ModuleOp"> {
     Option<"plan", "plan", "std::string", "",
            "The plan as JSON text, or @FILE to read it from a file">,
   ];
+  let description = [{
+    The plan is JSON with exact names (`hp plan --json` writes it; globs are
+    matched there):
+
+    ```json
+    {"mesh": {"name": "mesh", "axes": [["dp", 2], ["tp", 2]]},
+     "arguments": {"fc1.bias": {"store": "[{\"dp\"} ]", "use": "[{} ]"}},
+     "results": {"logits": "[{\"dp\"}, {} ]"},
+     "blocks": {"model.layers.0": {"0": "[{\"dp\"}, {} ]"}}}
+    ```
+
+    Arguments and results are named by `hp.name`, blocks by the `hp.path` of their
+    call. An argument with a `use` layout is kept as `store` says, and a
+    `hypershard.constraint` to `use` stands before its first use in the innermost
+    function that it is handed to: parameters of a block are gathered when the
+    block runs. Functions that calls hand differently stored arguments are cloned.
+  }];
+  let statistics = [
+    Statistic<"numConstraints", "num-constraints", "Constraints inserted">,
+    Statistic<"numSpecialised", "num-functions-specialised",
+              "Functions cloned because the plan treats their calls differently">,
+  ];
+}
+
+def ExpandBatchDimsPass : Pass<"hypershard-expand-batch-dims", "ModuleOp"> {
+  let summary = "Give contractions back the batch dimensions that were collapsed";
+  let description = [{
+    A `linalg.batch_matmul` whose operands collapse several dimensions into its
+    batch (batch and heads of attention) becomes a contraction with several batch
+    dimensions, each of which can be split. Other contractions stay.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numExpanded", "num-contractions-expanded",
+              "Contractions given back their batch dimensions">,
+  ];
 }
 
 def SplitConstantsPass : Pass<"hypershard-split-constants", "ModuleOp"> {
@@ -30,6 +67,20 @@ def SplitConstantsPass : Pass<"hypershard-split-constants", "ModuleOp"> {
   ];
 }
 
+def SpecializeFunctionsPass
+    : Pass<"hypershard-specialize-functions", "ModuleOp"> {
+  let summary = "Clone functions whose callers annotate them differently";
+  let description = [{
+    Calls of a function whose operands or results carry different shardings get
+    clones of it; the annotations become those of the function's arguments. A
+    repeated block that the plan treats alike everywhere stays one function.
+    Recursion is refused.
+  }];
+  let statistics = [
+    Statistic<"numSpecialized", "num-functions-cloned", "Functions cloned">,
+  ];
+}
+
 def PropagateShardingsPass
     : Pass<"hypershard-propagate-shardings", "ModuleOp"> {
   let summary = "Give every tensor a sharding, from those that are annotated";
@@ -39,8 +90,7 @@ def PropagateShardingsPass
     priority first, within it by op priority (values that are mapped one to one,
     then everything), within it where all agree, then where they conflict. A
     conflict (one axis is wanted by two factors of an op) is won by the factor
-    whose loss would move more bytes; a remark says so. Functions whose callers
-    annotate them differently are specialised.
+    whose loss would move more bytes; a remark says so.
 
     Afterwards every tensor has a closed sharding.
   }];
@@ -48,8 +98,6 @@ def PropagateShardingsPass
   let statistics = [
     Statistic<"numVisits", "num-visits", "Visits of ops and edges">,
     Statistic<"numConflicts", "num-conflicts", "Conflicts decided by cost">,
-    Statistic<"numSpecialised", "num-functions-specialised",
-              "Functions cloned because their callers differ">,
   ];
 }
 
@@ -74,7 +122,28 @@ def InsertReshardsPass : Pass<"hypershard-insert-reshards", "ModuleOp"> {
 
 def LowerReshardsPass : Pass<"hypershard-lower-reshards", "ModuleOp"> {
   let summary = "Turn each reshard into collectives of least cost";
+  let description = [{
+    A reshard becomes the sequence of `all_gather`, `all_reduce`,
+    `reduce_scatter`, `all_to_all`, `permute` and `slice_local` in which a device
+    receives the fewest bytes, or, when the module describes its machine, which
+    takes the least time. Dimensions that do not divide are padded to blocks of
+    ceil(n/k); no step cuts across such blocks. Reshards of one value share their
+    common steps. A reshard to the sharding that its operand has goes away.
+
+    The collectives are in global form: operand and result have the tensor's
+    type, and `hypershard.sharding` says how the result is split.
+  }];
   let dependentDialects = ["::mlir::hyperparallel::hypershard::HyperShardDialect"];
+  let statistics = [
+    Statistic<"numLowered", "num-lowered", "Reshards turned into collectives">,
+    Statistic<"numIdentities", "num-identities", "Reshards that changed nothing">,
+    Statistic<"numCollectives", "num-collectives", "Collectives made">,
+    Statistic<"numShared", "num-shared",
+              "Collectives not made because an equal one was there">,
+    Statistic<"numBytes", "num-bytes", "Bytes that a device receives in them">,
+    Statistic<"numNotSearched", "num-not-searched",
+              "Reshards with too many layouts to search: gathered and sliced">,
+  ];
 }
 
 def PartitionProgramPass : Pass<"hypershard-partition-program", "ModuleOp"> {

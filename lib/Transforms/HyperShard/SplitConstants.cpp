@@ -89,7 +89,8 @@ struct SplitConstantsPass final
           SplitConstantsPass> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      for (Operation *op : llvm::reverse(findConstantLike(function))) {
+      SmallVector<Operation *> constants = findConstantLike(function);
+      for (Operation *op : llvm::reverse(constants)) {
         OpBuilder builder(op);
         builder.setInsertionPointAfter(op);
         SmallVector<OpOperand *> uses;

@@ -36,8 +36,8 @@ Progress = Callable[[str, int, int], None]
 _INSTALL = "pip install 'hyperparallel[torch]'"
 
 _WAYS_OUT = {
-    "sort": "compare all pairs and sum (a rank by counting), or do the sorting outside of the model",
     "topk": "for k=1 use torch.max or torch.argmax; otherwise do the selection outside of the model",
+    "sort": "compare all pairs and sum (a rank by counting), or do the sorting outside of the model",
     "scatter": "write it as a product with a one-hot matrix, or with torch.where",
     "index_put": "write it as torch.where over a mask",
     "attention": "build the model with attn_implementation='eager'",
@@ -260,22 +260,28 @@ def _as_array(tensor: torch.Tensor) -> Any:
 
 
 def _refusal(reply: Mapping[str, Any]) -> ImportModelError:
-    """Turn the worker's refusal into an error that names operator, module and way out."""
-    entries: list[tuple[str, str]] = [(op, path) for op, path in reply.get("unsupported", [])]
+    """Turn the worker's refusal into an error that names operator, module and way out.
+
+    The worker knows where an operation came from by a location ``"module path|operator"``.
+    """
+    entries: list[tuple[str, str]] = [(op, origin) for op, origin in reply.get("unsupported", [])]
     if not entries:
-        legalized = re.search(r"failed to legalize operation '(?:torch\.)?([\w.]+)'", reply["error"])
-        place = re.search(r'"([^"]*)":\d+', reply["error"])
-        if legalized is None:
+        legalized = re.search(r"failed to legalize operation '([\w.]+)'", reply["error"])
+        origin = re.search(r'"([^"|]*\|[^"]*)":\d+', reply["error"])
+        if legalized is None and origin is None:
             lines = [line.strip() for line in reply["error"].splitlines() if line.strip()]
             return ImportModelError(f"lowering the model failed: {' '.join(lines[:6])}")
-        entries = [(legalized.group(1), place.group(1) if place else "")]
-    lines: list[str] = []
-    for op, path in entries[:8]:
-        short = op.removeprefix("torch.").replace("tm_tensor.", "aten.")
-        way = next((text for key, text in _WAYS_OUT.items() if key in short), None)
-        advice = way or "write that part of the module with other operators"
-        lines.append(f"{short}, used by {path or 'the model'}, has no lowering; {advice}")
-    if len(entries) > 8:
-        lines.append(f"and {len(entries) - 8} more")
-    op, path = entries[0]
-    return ImportModelError("\n".join(lines), op=op.removeprefix("torch."), module_path=path or None)
+        entries = [(legalized.group(1) if legalized else "", origin.group(1) if origin else "")]
+    described: dict[str, None] = {}
+    first: tuple[str, str] | None = None
+    for lowered, origin in entries:
+        path, _, op = origin.partition("|")
+        op = op or lowered.removeprefix("torch.")
+        first = first or (op, path)
+        way = next((text for key, text in _WAYS_OUT.items() if key in op), "write that part of the module with other operators")
+        described[f"{op}, used by {path or 'the model'}, has no lowering; {way}"] = None
+    assert first is not None
+    lines = list(described)
+    if len(lines) > 8:
+        lines[8:] = [f"and {len(lines) - 8} more"]
+    return ImportModelError("\n".join(lines), op=first[0], module_path=first[1] or None)

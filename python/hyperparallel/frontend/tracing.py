@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hyperparallel.enums import Role
 from hyperparallel.errors import ImportModelError
-from hyperparallel.frontend.decompositions import FlattenMatmul, decomposition_table
+from hyperparallel.frontend.decompositions import Rewrites, decomposition_table
 from hyperparallel.frontend.graph import Argument, Graph, Node, Opaque, TensorType, Value
 
 ModuleProgress = Callable[[int, int], None]
@@ -140,7 +141,7 @@ def trace_module(
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     state = _named_state(module)
-    inputs, rebuild = _flatten_inputs(module, args, kwargs, taken={entry.name for entry in state})
+    inputs, rebuild = flatten_inputs(module, args, kwargs, taken={entry.name for entry in state})
     twins = [_fake_twin(entry.tensor, mode) for entry in (*inputs, *state)]
     stack = _ModuleStack({id(child): path for path, child in module.named_modules()}, blocks, progress)
     output_names: list[str] = []
@@ -148,21 +149,37 @@ def trace_module(
     def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
         own = dict(zip((entry.name for entry in state), tensors[len(inputs) :], strict=True))
         call_args, call_kwargs = rebuild(tensors[: len(inputs)])
-        with FlattenMatmul():
+        with Rewrites():
             result = torch.func.functional_call(module, own, call_args, call_kwargs, tie_weights=True)
-        names, values = _flatten_outputs(result)
+        names, values = flatten_outputs(result)
         output_names[:] = names
         return values
 
     try:
         with _tracing_state(stack):
             functional = torch.func.functionalize(run, remove="mutations")
-            traced = make_fx(functional, decomposition_table(), tracing_mode="fake", _allow_non_fake_inputs=True)(*twins)
+            traced = _trace(functional, twins)
+            if any(_writes_in_place(node) for node in traced.graph.nodes):
+                # A decomposition wrote in place. Run what was traced, which has the origin of every node, once more.
+                interpreter: Any = torch.fx.Interpreter(traced)
+                traced = _trace(torch.func.functionalize(interpreter.run, remove="mutations"), twins)
     except ImportModelError:
         raise
     except Exception as error:
         raise _tracing_failure(error, stack.path(), module) from error
     return _to_traced_module(traced, name, (*inputs, *state), tuple(output_names), tuple(stack.instances), module)
+
+
+def _trace(function: Callable[..., Any], twins: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
+    trace = make_fx(
+        function, decomposition_table(), tracing_mode="fake", _allow_non_fake_inputs=True, _disable_torch_fn_metadata_mode=True
+    )
+    return trace(*twins)
+
+
+def _writes_in_place(node: torch.fx.Node) -> bool:
+    schema: Any = getattr(node.target, "_schema", None)
+    return schema is not None and schema.is_mutable and str(node.target) != "aten.copy_.default"
 
 
 @contextlib.contextmanager
@@ -171,17 +188,24 @@ def _tracing_state(stack: _ModuleStack) -> Iterator[None]:
     compiler: Any = torch.compiler
     flags = compiler._is_compiling_flag, compiler._is_exporting_flag
     fast_path = torch.backends.mha.get_fastpath_enabled()
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    level = logger.level
+    mkldnn = torch._C._get_mkldnn_enabled()
     hooks = [
         torch.nn.modules.module.register_module_forward_pre_hook(stack.enter),
         torch.nn.modules.module.register_module_forward_hook(stack.leave),
     ]
+    logger.setLevel(logging.CRITICAL)  # it prints a traceback for every error that is about to be raised
     # Models ask these flags whether they may look at values of tensors (here they may not).
     compiler._is_compiling_flag = compiler._is_exporting_flag = True
     torch.backends.mha.set_fastpath_enabled(False)
+    torch._C._set_mkldnn_enabled(False)
     try:
         with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), fx_traceback.preserve_node_meta():
             yield
     finally:
+        torch._C._set_mkldnn_enabled(mkldnn)
+        logger.setLevel(level)
         compiler._is_compiling_flag, compiler._is_exporting_flag = flags
         torch.backends.mha.set_fastpath_enabled(fast_path)
         for hook in hooks:
@@ -210,7 +234,7 @@ def _named_state(module: torch.nn.Module) -> list[TracedInput]:
 Rebuild = Callable[[Sequence[torch.Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
-def _flatten_inputs(
+def flatten_inputs(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, taken: set[str]
 ) -> tuple[list[TracedInput], Rebuild]:
     """Name the tensors among the arguments; the second result puts other tensors in their place."""
@@ -264,7 +288,7 @@ def _flatten_inputs(
     return inputs, rebuild
 
 
-def _flatten_outputs(result: Any) -> tuple[list[str], list[torch.Tensor]]:
+def flatten_outputs(result: Any) -> tuple[list[str], list[torch.Tensor]]:
     """Name the tensors of a result by their keys; a lone tensor is called ``output``."""
     names: list[str] = []
     tensors: list[torch.Tensor] = []
@@ -361,10 +385,10 @@ def _to_traced_module(
             values[node] = (values[node.args[0]][node.args[1]],)
         elif str(node.target) == "aten.copy_.default":
             changed = next(entry for entry in traced_inputs if values[node.args[0]] == (entry.value,))
-            raise ImportModelError(
-                f"the model changes its {changed.role} {changed.name} while it runs; "
-                "call module.eval() first, or return the new value instead of writing it in place"
-            )
+            way_out = "return the new value instead of writing it in place"
+            if changed.role is Role.BUFFER:
+                way_out = f"call module.eval() first, or {way_out}"
+            raise ImportModelError(f"the model changes its {changed.role} {changed.name} while it runs; {way_out}")
         else:
             values[node], entry = _to_node(node, values, add_value)
             graph.nodes.append(entry)
