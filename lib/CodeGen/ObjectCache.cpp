@@ -24,7 +24,8 @@ static constexpr size_t kDigestBytes = 32;
 static std::string getDigest(StringRef content) {
   SHA256 hash;
   hash.update(content);
-  return hash.final().str();
+  std::array<uint8_t, kDigestBytes> digest = hash.final();
+  return std::string(digest.begin(), digest.end());
 }
 
 std::string ObjectCache::getDefaultDirectory() {

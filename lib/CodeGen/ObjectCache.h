@@ -12,6 +12,7 @@
 #ifndef HYPERPARALLEL_LIB_CODEGEN_OBJECTCACHE_H
 #define HYPERPARALLEL_LIB_CODEGEN_OBJECTCACHE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>
 #include <string>

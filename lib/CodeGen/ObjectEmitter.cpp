@@ -202,7 +202,7 @@ emitObjects(ModuleOp module, const ObjectCache &cache, unsigned numThreads,
   for (Part &part : parts) {
     part.key = ObjectCache::getKey(
         {"object-1", LLVM_VERSION_STRING, host.triple, host.cpu, host.features,
-         part.bitcode});
+         StringRef(part.bitcode)});
     if (auto known = cache.load(part.key)) {
       part.object = std::move(*known);
       ++statistics.numCached;
