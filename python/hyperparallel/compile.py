@@ -150,7 +150,9 @@ def partition_model(
         module = parse_program(model.mlir, f"{model.name}: model.mlir", make_context())
     with _timed(seconds, "plan", progress):
         read = read_plan(plan)
-        resolved = read if isinstance(read, ResolvedPlan) else read.resolve(describe_program(model, module), mesh, devices)
+        resolved = (
+            read if isinstance(read, ResolvedPlan) else read.resolve(describe_program(model, module), mesh, devices)
+        )
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         written = plan_file or Path(temporary) / PLAN_FILE
         written.write_text(resolved.to_json_text(), encoding="utf-8")
@@ -244,7 +246,9 @@ def _timed(seconds: dict[str, float], name: str, progress: Progress | None) -> I
     seconds[name] = time.perf_counter() - begin
 
 
-def _read_entry(module: ir.Module, model: ImportedModel) -> tuple[tuple[CompiledTensor, ...], tuple[CompiledTensor, ...]]:
+def _read_entry(
+    module: ir.Module, model: ImportedModel
+) -> tuple[tuple[CompiledTensor, ...], tuple[CompiledTensor, ...]]:
     """The entry's arguments and results as the partitioning left them."""
     entry = _main(module)
     arguments = tuple(

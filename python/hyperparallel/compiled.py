@@ -120,7 +120,8 @@ class CompiledProgram:
         manifest = _read_manifest(path / MANIFEST_FILE)
         try:
             mesh = Mesh(
-                tuple((str(name), int(size)) for name, size in manifest["mesh"]["axes"]), tuple(manifest["mesh"]["device_ids"])
+                tuple((str(name), int(size)) for name, size in manifest["mesh"]["axes"]),
+                tuple(manifest["mesh"]["device_ids"]),
             )
             program = CompiledProgram(
                 path,
@@ -136,7 +137,9 @@ class CompiledProgram:
         except (KeyError, TypeError, ValueError, AttributeError, PlanError) as error:
             raise RuntimeFailure(f"{path / MANIFEST_FILE} is damaged ({error!r}); compile the program again") from None
         if PROGRAM_FILE not in files:
-            raise RuntimeFailure(f"{path / MANIFEST_FILE} is damaged (it lists no {PROGRAM_FILE}); compile the program again")
+            raise RuntimeFailure(
+                f"{path / MANIFEST_FILE} is damaged (it lists no {PROGRAM_FILE}); compile the program again"
+            )
         for name, digest in files.items():
             _check_file(path / str(name), str(digest))
         return program

@@ -16,7 +16,7 @@ from hyperparallel.compiled import INPUT_PREFIX, INPUTS_FILE, WEIGHTS_FILE, Comp
 from hyperparallel.enums import Role
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.local_parts import disagreement, join_array, split_array
-from hyperparallel.runtime import Launch, Runtime, RunStatistics, empty, numpy_dtype
+from hyperparallel.runtime import Launch, RunStatistics, Runtime, empty, numpy_dtype
 
 Array = NDArray[Any]
 
@@ -71,7 +71,14 @@ def run_compiled(
                 empty(result.layout.local_shape(result.shape, mesh), _numpy_type(result)) for result in program.results
             ]
             launches.append(
-                Launch(loaded, program.entry, [column[position] for column in columns], outputs, device=device, rank=position)
+                Launch(
+                    loaded,
+                    program.entry,
+                    [column[position] for column in columns],
+                    outputs,
+                    device=device,
+                    rank=position,
+                )
             )
         seconds: list[float] = []
         statistics: RunStatistics | None = None
@@ -153,7 +160,9 @@ def _read_safetensors(path: Path, program: CompiledProgram) -> dict[str, Array]:
             if end - begin != dtype.itemsize * int(np.prod(argument.shape, dtype=np.int64)):
                 raise RuntimeFailure(f"{path}: {argument.name} has another size than the program expects; {again}")
             if size < 8 + length + end:
-                raise RuntimeFailure(f"{path} is cut off: expected {8 + length + end} bytes or more but got {size}; {again}")
+                raise RuntimeFailure(
+                    f"{path} is cut off: expected {8 + length + end} bytes or more but got {size}; {again}"
+                )
             if end == begin:
                 values[argument.name] = np.empty(argument.shape, dtype)
                 continue

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The compiler's phases, run one after the other on a module of the stock ``mlir`` package.
 
-The order is that of ``lib/Pipelines``; here it is cut into phases so that the IR after each can be kept, and a refusal can
-be told with the pass that refused and the ``hp-opt`` command that shows it again.
+The order is that of ``lib/Pipelines``; here it is cut into phases so that the IR after each can be kept, and a
+refusal can be told with the pass that refused and the ``hp-opt`` command that shows it again.
 """
 
 from __future__ import annotations
@@ -36,17 +36,13 @@ class Phase(StrEnum):
     LOWERED = "lowered"
 
 
-_PASSES: dict[Phase, tuple[str, ...]] = {
-    Phase.IMPORTED: ("hp-verify-imported",),
-    Phase.ANNOTATED: ("hypershard-apply-plan{{plan=@{plan}}}",),
-    Phase.PROPAGATED: (
-        "hypershard-split-constants",
-        "hypershard-specialize-functions",
-        "hypershard-propagate-shardings",
-    ),
-    Phase.RESHARDED: ("hypershard-insert-reshards", "hypershard-lower-reshards"),
-    Phase.PARTITIONED: ("hypershard-partition-program", "hypershard-optimize-collectives"),
-    Phase.LOWERED: ("hp-lower-to-cpu",),
+_PASSES: dict[Phase, str] = {
+    Phase.IMPORTED: "hp-normalize",
+    Phase.ANNOTATED: "hypershard-apply-plan{{plan=@{plan}}}",
+    Phase.PROPAGATED: "hp-propagate",
+    Phase.RESHARDED: "hp-reshard",
+    Phase.PARTITIONED: "hp-partition",
+    Phase.LOWERED: "hp-lower-to-cpu",
 }
 
 
@@ -122,14 +118,13 @@ class PhaseRunner:
             self.progress(phase)
         handler = self.module.context.attach_diagnostic_handler(self._listen)
         try:
-            for step in _PASSES[phase]:
-                self._run_pass(step.format(plan=self.plan))
+            self._run_pipeline(_PASSES[phase].format(plan=self.plan))
         finally:
             handler.detach()
         if self.dump is not None:
             self._write_ir(phase)
 
-    def _run_pass(self, step: str) -> None:
+    def _run_pipeline(self, step: str) -> None:
         self._steps.append(step)
         context = self.module.context
         with context:
@@ -151,7 +146,8 @@ class PhaseRunner:
             f"the {self._phase} phase refused the program",
             diagnostics=diagnostics,
             pass_name=step.partition("{")[0],
-            command=f"hp-opt {shlex.quote(str(kept))} --pass-pipeline={shlex.quote(f'builtin.module({pipeline})')} -o /dev/null",
+            command=f"hp-opt {shlex.quote(str(kept))} "
+            f"--pass-pipeline={shlex.quote(f'builtin.module({pipeline})')} -o /dev/null",
         )
 
     def _write_ir(self, phase: Phase) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Talk on stderr: one line for each step, and moving bars when a person is watching. stdout is for the product alone."""
+"""Talk on stderr: lines, and moving bars when a person is watching. stdout is for the product alone."""
 
 from __future__ import annotations
 

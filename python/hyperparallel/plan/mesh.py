@@ -43,10 +43,13 @@ class Mesh:
         if not self.axes:
             raise PlanError("mesh: expected at least one axis, such as dp=2,tp=2")
         if self.num_devices > _MOST_DEVICES:
-            raise PlanError(f"mesh {self}: {self.num_devices} devices are more than the {_MOST_DEVICES} that a mesh can have")
+            raise PlanError(
+                f"mesh {self}: {self.num_devices} devices are more than the {_MOST_DEVICES} that a mesh can have"
+            )
         if self.device_ids and sorted(self.device_ids) != list(range(self.num_devices)):
             raise PlanError(
-                f"mesh {self}: device ids must be 0 to {self.num_devices - 1} in some order but are {list(self.device_ids)}"
+                f"mesh {self}: device ids must be 0 to {self.num_devices - 1} in some order but are "
+                f"{list(self.device_ids)}"
             )
 
     @staticmethod
