@@ -31,8 +31,7 @@ build: $(VENV)/ready ## The virtual environment and the compiled parts
 	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python)
 	$(BIN)/ninja -C $(BUILD) -j $(JOBS)
 
-docs: build ## docs/reference from ODS, docs/Tour.md from a run
-	$(BIN)/ninja -C $(BUILD) hp-docs
+docs: build ## docs/reference from ODS, executed blocks from a run
 	$(BIN)/python docs/generate.py
 
 format: $(VENV)/ready ## Format every source

@@ -207,6 +207,9 @@ LogicalResult AxisRefAttr::verify(EmitError emitError, StringRef name,
   if (size < 2)
     return emitError() << "expected the size of sub-axis of \"" << name
                        << "\" to be at least 2 but got " << size;
+  if (size > (int64_t(1) << 32) / preSize)
+    return emitError() << "expected sub-axis of \"" << name
+                       << "\" to end within 2^32 devices";
   return success();
 }
 

@@ -19,7 +19,9 @@ def HyperShard_Dialect : Dialect {
     ```mlir
     hypershard.mesh @m = <["dp"=2, "tp"=2]>
     func.func @main(%x: tensor<8x64xf32>
-        {hypershard.sharding = #hypershard.sharding<@m, [{"dp"}, {?} ]>})
+        {hypershard.sharding = #hypershard.sharding<@m, [{"dp"}, {?} ]>}) {
+      return
+    }
     ```
 
     Shardings hang as `hypershard.sharding` on function arguments and results

@@ -186,13 +186,13 @@ def example_inputs(loaded: LoadedModel) -> dict[str, NDArray[Any]]:
     """The example inputs by the names that they have in the program; none for tensors without storage."""
     from torch._subclasses.fake_tensor import FakeTensor
 
-    from hyperparallel.frontend.tracing import flatten_inputs
+    from hyperparallel.frontend.signature import bind_call, name_inputs
 
     taken = {name for name, _ in _state(loaded.module)}
-    inputs, _ = flatten_inputs(loaded.module, loaded.args, loaded.kwargs, taken=taken)
-    if any(entry.tensor.is_meta or isinstance(entry.tensor, FakeTensor) for entry in inputs):
+    inputs = name_inputs(bind_call(loaded.module, loaded.args, loaded.kwargs), taken)
+    if any(tensor.is_meta or isinstance(tensor, FakeTensor) for tensor in inputs.values()):
         return {}
-    return {entry.name: to_array(entry.tensor) for entry in inputs}
+    return {name: to_array(tensor) for name, tensor in inputs.items()}
 
 
 def reference_results(model: Model) -> dict[str, NDArray[Any]]:
@@ -205,15 +205,15 @@ def reference_results(model: Model) -> dict[str, NDArray[Any]]:
     """
     import torch
 
-    from hyperparallel.frontend.tracing import flatten_outputs
+    from hyperparallel.frontend.signature import name_results
 
     loaded = model.loaded or _rebuild(model)
     with torch.no_grad():
-        names, values = flatten_outputs(loaded.module(*loaded.args, **loaded.kwargs))
+        named = name_results(loaded.module(*loaded.args, **loaded.kwargs))
     import numpy as np
 
     results: dict[str, NDArray[Any]] = {}
-    for name, value in zip(names, values, strict=True):
+    for name, value in named:
         # Compared as numbers, and NumPy has no bf16.
         results[name] = value.float().numpy() if value.dtype == torch.bfloat16 else np.asarray(value.detach().numpy())
     return results
@@ -223,7 +223,7 @@ def _rebuild(model: Model) -> LoadedModel:
     import torch
 
     from hyperparallel.frontend.model_file import load_model_file
-    from hyperparallel.frontend.tracing import flatten_inputs
+    from hyperparallel.frontend.signature import bind_call, name_inputs
 
     file = model.source.get("model_file")
     if not file:
@@ -241,12 +241,13 @@ def _rebuild(model: Model) -> LoadedModel:
                     f"the model file {file} no longer builds the model that was imported: {argument.name} differs"
                 )
             state[argument.name].copy_(_to_tensor(model.imported.weight(argument.name), state[argument.name].dtype))
-        inputs, rebuild = flatten_inputs(loaded.module, loaded.args, loaded.kwargs, taken=set(state))
-        missing = [entry.name for entry in inputs if entry.name not in model.inputs]
+        call = bind_call(loaded.module, loaded.args, loaded.kwargs)
+        inputs = name_inputs(call, state)
+        missing = [name for name in inputs if name not in model.inputs]
         if missing:
             raise ImportModelError(f"comparing with PyTorch needs a value for the input {missing[0]}")
-        tensors = [_to_tensor(model.inputs[entry.name], entry.tensor.dtype) for entry in inputs]
-        args, kwargs = rebuild(tensors)
+        tensors = [_to_tensor(model.inputs[name], tensor.dtype) for name, tensor in inputs.items()]
+        args, kwargs = call.with_tensors(tensors)
     return dataclasses.replace(loaded, args=args, kwargs=kwargs)
 
 
