@@ -368,12 +368,12 @@ def _report(
 
 
 def _write_results(path: Path, run: RunResult) -> None:
-    import numpy as np
+    from hyperparallel.compiled import write_arrays
 
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, **dict(run.results))
+            write_arrays(file, run.results)
         temporary.replace(path)
     except OSError as error:
         raise RuntimeFailure(f"cannot write {path}: {error.strerror or error}") from None
