@@ -52,12 +52,17 @@ struct RuleTensor {
   /// Per dimension, factor indices major to minor. Empty: a size-1 dimension
   /// that takes part in nothing, always whole.
   SmallVector<SmallVector<unsigned, 2>, 4> dims;
+  /// False for a destination whose content the op does not read.
+  bool isRead = true;
 };
 
 struct ShardingRule {
   SmallVector<Factor, 6> factors;
   SmallVector<RuleTensor, 3> operands;
   SmallVector<RuleTensor, 3> results;
+  /// The op of sums is the sum of the op: f(a + b, c + d) = f(a, c) + f(b, d). It
+  /// may work on partial sums.
+  bool isAdditive = false;
 
   unsigned addFactor(int64_t size, FactorKind kind = FactorKind::PassThrough,
                      std::optional<Reduction> reduction = std::nullopt) {

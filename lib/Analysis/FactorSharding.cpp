@@ -3,6 +3,8 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/FactorSharding.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 using namespace mlir::hyperparallel;
 using namespace mlir::hyperparallel::hypershard;
@@ -39,6 +41,9 @@ static ShardingRule wholeRule(Operation *op) {
 
 static ShardingRule elementwiseRule(Operation *op) {
   ShardingRule rule;
+  rule.isAdditive =
+      isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp,
+          arith::NegFOp>(op);
   auto shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
   SmallVector<SmallVector<unsigned, 2>, 4> dims;
   for (int64_t size : shape) {
@@ -149,8 +154,27 @@ TensorLayout mlir::hyperparallel::unprojectResult(const ShardingRule &rule,
   return layout;
 }
 
+/// The axes over which everything that an additive op reads is a partial sum.
+static AxisList commonPartialSum(const ShardingRule &rule,
+                                 function_ref<TensorLayout(Value)> layoutOf) {
+  std::optional<AxisList> common;
+  if (!rule.isAdditive)
+    return {};
+  for (const RuleTensor &operand : rule.operands) {
+    if (!operand.isRead)
+      continue;
+    TensorLayout layout = layoutOf(operand.value);
+    if ((!layout.partial.empty() && layout.kind != Reduction::Sum) ||
+        (common && *common != layout.partial))
+      return {};
+    common = layout.partial;
+  }
+  return common.value_or(AxisList());
+}
+
 std::optional<FactorAxes> mlir::hyperparallel::inferFactorAxes(
     const ShardingRule &rule, function_ref<TensorLayout(Value)> layoutOf) {
+  AxisList partialSum = commonPartialSum(rule, layoutOf);
   FactorAxes merged(rule.factors.size());
   SmallVector<bool> known(rule.factors.size(), false);
   bool exact = true;
@@ -169,12 +193,21 @@ std::optional<FactorAxes> mlir::hyperparallel::inferFactorAxes(
   for (auto [factor, axes] : llvm::zip_equal(rule.factors, merged))
     if (factor.kind == FactorKind::NeedReplication && !axes.empty())
       exact = false;
+  auto isAs = [&](TensorLayout made, Value value, bool mayBePartial) {
+    if (!partialSum.empty() && mayBePartial) {
+      AxisList partial = made.partial;
+      partial.append(partialSum);
+      made.setPartial(Reduction::Sum, partial);
+    }
+    return made == layoutOf(value);
+  };
   for (const RuleTensor &result : rule.results)
-    if (unprojectResult(rule, result, merged, &exact) !=
-        layoutOf(result.value))
+    if (!isAs(unprojectResult(rule, result, merged, &exact), result.value,
+              /*mayBePartial=*/true))
       exact = false;
   for (const RuleTensor &operand : rule.operands)
-    if (unproject(rule, operand, merged, &exact) != layoutOf(operand.value))
+    if (!isAs(unproject(rule, operand, merged, &exact), operand.value,
+              operand.isRead))
       exact = false;
   if (!exact)
     return std::nullopt;

@@ -14,6 +14,7 @@
 #include "lib/Analysis/SplitChoices.h"
 
 #include "dialects/Interfaces/CostOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include <limits>
 
 using namespace mlir;
@@ -25,6 +26,35 @@ using namespace mlir::hyperparallel::hypershard;
 static constexpr double kFlopsPerSecond = 1e14;
 static constexpr double kBytesPerSecond = 1e12;
 
+/// Longer chains are not followed: they are not what constants look like.
+static constexpr unsigned kMaxChain = 8;
+
+static bool isFree(Value value, unsigned maxChain) {
+  Operation *op = value.getDefiningOp();
+  if (maxChain == 0 || !op || op->getNumResults() != 1 || !value.hasOneUse() ||
+      !isPure(op))
+    return false;
+  ShardingRule rule = getShardingRule(op);
+  // Reshapes cannot be made with just any layout.
+  auto isSimple = [](const RuleTensor &tensor) {
+    return llvm::all_of(tensor.dims, [](ArrayRef<unsigned> factors) {
+      return factors.size() <= 1;
+    });
+  };
+  return rule.results.size() == 1 && isSimple(rule.results.front()) &&
+         llvm::all_of(rule.factors,
+                      [](const Factor &factor) {
+                        return factor.kind == FactorKind::PassThrough;
+                      }) &&
+         llvm::all_of(rule.operands, [&](const RuleTensor &operand) {
+           return isSimple(operand) && isFree(operand.value, maxChain - 1);
+         });
+}
+
+bool mlir::hyperparallel::isFreeToSplit(Value value) {
+  return isFree(value, kMaxChain);
+}
+
 SplitChoices::SplitChoices(const ShardingRule &rule,
                            const ProgramLayouts &layouts)
     : rule(rule), numOperands(rule.operands.size()) {
@@ -33,7 +63,10 @@ SplitChoices::SplitChoices(const ShardingRule &rule,
   for (const RuleTensor &result : rule.results)
     tensors.push_back({&result, layouts.layoutOf(result.value)});
   for (auto &[tensor, layout] : tensors)
-    suggest(*tensor);
+    if (tensor->isRead)
+      suggest(*tensor);
+  if (distinctWays.empty())
+    add(FactorAxes(rule.factors.size()));
 }
 
 void SplitChoices::add(FactorAxes axes) {
@@ -111,7 +144,8 @@ SplitCost SplitChoices::costOf(unsigned way, ReshardPlanner &planner) const {
     TensorLayout needed = isOperand ? unproject(rule, *tensor, axes)
                                     : unprojectResult(rule, *tensor, axes);
     localBytes += needed.localBytes(type);
-    if (needed == layout)
+    if (needed == layout || !tensor->isRead ||
+        (isOperand && isFreeToSplit(tensor->value)))
       continue;
     const ReshardPlan &plan = isOperand ? planner.plan(type, layout, needed)
                                         : planner.plan(type, needed, layout);

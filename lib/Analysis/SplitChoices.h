@@ -13,6 +13,10 @@
 
 namespace mlir::hyperparallel {
 
+/// Is the value made of nothing but constants and indices, for this one use? Then
+/// it may as well be made with another layout: that is free.
+bool isFreeToSplit(Value value);
+
 struct SplitCost {
   /// Of the way in SplitChoices::ways().
   unsigned index = 0;

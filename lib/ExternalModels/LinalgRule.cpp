@@ -200,6 +200,7 @@ static void keepEntangledLoopsWhole(linalg::LinalgOp op, ShardingRule &rule) {
 static RuleTensor tensorOf(linalg::LinalgOp op, OpOperand &operand,
                            ShardingRule &rule) {
   RuleTensor tensor{operand.get(), {&operand}, {}};
+  tensor.isRead = op.payloadUsesValueFromOperand(&operand);
   AffineMap map = op.getMatchingIndexingMap(&operand);
   ArrayRef<int64_t> shape =
       cast<RankedTensorType>(operand.get().getType()).getShape();
@@ -213,10 +214,27 @@ static RuleTensor tensorOf(linalg::LinalgOp op, OpOperand &operand,
   return tensor;
 }
 
+/// Does the body only move, add, subtract and negate what it is given?
+static bool isAdditive(linalg::LinalgOp op) {
+  if (op.getNumReductionLoops() != 0)
+    return false;
+  Block *body = op.getBlock();
+  auto isFromBody = [&](Value operand) {
+    return operand.getParentBlock() == body;
+  };
+  for (Operation &inner : *body)
+    if (!isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp,
+             arith::NegFOp, linalg::YieldOp>(inner) ||
+        !llvm::all_of(inner.getOperands(), isFromBody))
+      return false;
+  return true;
+}
+
 ShardingRule mlir::hyperparallel::linalgRule(linalg::LinalgOp op) {
   ShardingRule rule;
   if (!op.hasPureTensorSemantics())
     return rule;
+  rule.isAdditive = isAdditive(op);
   std::optional<Reduction> combiner = commonCombiner(op);
   for (auto [size, iterator] : llvm::zip_equal(op.getStaticLoopRanges(),
                                                op.getIteratorTypesArray())) {

@@ -69,6 +69,7 @@ ShardingRule mlir::hyperparallel::reshapeRule(Operation *op,
                                               ArrayRef<int64_t> from,
                                               ArrayRef<int64_t> to) {
   ShardingRule rule;
+  rule.isAdditive = true;
   RuleTensor source{op->getOperand(0), {&op->getOpOperand(0)}, {}};
   RuleTensor result{op->getResult(0), {}, {}};
   source.dims.resize(from.size());
@@ -125,6 +126,7 @@ static bool isStatic(OpFoldResult offset, OpFoldResult size,
 
 ShardingRule mlir::hyperparallel::extractSliceRule(tensor::ExtractSliceOp op) {
   ShardingRule rule;
+  rule.isAdditive = true;
   RuleTensor source{op.getSource(), {&op.getSourceMutable()}, {}};
   RuleTensor result{op.getResult(), {}, {}};
   llvm::SmallBitVector dropped = op.getDroppedDims();
@@ -157,6 +159,7 @@ ShardingRule mlir::hyperparallel::extractSliceRule(tensor::ExtractSliceOp op) {
 
 ShardingRule mlir::hyperparallel::insertSliceRule(tensor::InsertSliceOp op) {
   ShardingRule rule;
+  rule.isAdditive = true;
   RuleTensor source{op.getSource(), {&op.getSourceMutable()}, {}};
   RuleTensor dest{op.getDest(), {&op.getDestMutable()}, {}};
   llvm::SmallBitVector dropped = op.getDroppedDims();
@@ -216,6 +219,7 @@ ShardingRule mlir::hyperparallel::padRule(tensor::PadOp op) {
 
 ShardingRule mlir::hyperparallel::concatRule(tensor::ConcatOp op) {
   ShardingRule rule;
+  rule.isAdditive = true;
   SmallVector<SmallVector<unsigned, 2>, 4> dims;
   for (auto [dim, size] : llvm::enumerate(shapeOf(op.getResult()))) {
     auto &factors = dims.emplace_back();

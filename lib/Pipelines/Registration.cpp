@@ -4,26 +4,41 @@
 #include "lib/Pipelines/Registration.h"
 
 #include "dialects/HyperShard/HyperShard.h"
+#include "lib/Conversion/Passes.h"
+#include "lib/Pipelines/LowerToCPU.h"
+#include "dialects/Supernode/Supernode.h"
+#include "lib/ExternalModels/Costs.h"
 #include "lib/ExternalModels/ExternalModels.h"
 #include "lib/Pipelines/PhaseContracts.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/HyperShard/Passes.h"
+#include "lib/Transforms/TestAnalysis/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 
 using namespace mlir;
 
 void hyperparallel::registerDialects(DialectRegistry &registry) {
   registry.insert<hypershard::HyperShardDialect>();
+  registry.insert<supernode::SupernodeDialect>();
   registerShardableModels(registry);
+  registerCostModels(registry);
 }
 
 void hyperparallel::registerPasses() {
+  hypershard::registerApplyPlanPass();
   hypershard::registerExpandBatchDimsPass();
+  registerHyperParallelConversionPasses();
+  registerLowerToCPUPipeline();
   hypershard::registerSplitConstantsPass();
   hypershard::registerSpecializeFunctionsPass();
   hypershard::registerPropagateShardingsPass();
   hypershard::registerInsertReshardsPass();
   hypershard::registerLowerReshardsPass();
+  hypershard::registerOptimizeCollectivesPass();
+  hypershard::registerCombineAllReducesPass();
+  hypershard::registerOverlapCollectivesPass();
   registerPhaseContractsPasses();
   registerPhasePipelines();
+  hypershard::registerPartitionProgramPass();
+  registerPrintCostsPass();
 }

@@ -162,7 +162,9 @@ typedef struct hp_context_desc {
 
 HP_API hp_status hp_context_create(const hp_context_desc *desc,
                                    hp_context **out);
-/* Ends the context's threads and frees what is left. NULL is allowed. */
+/* Cancels what runs, ends the context's threads and frees what is left. A
+ * device that does not come back within five seconds is left to itself, with
+ * what it uses. NULL is allowed. */
 HP_API void hp_context_destroy(hp_context *context);
 HP_API const char *hp_context_backend(const hp_context *context);
 HP_API int64_t hp_device_count(const hp_context *context);
@@ -445,8 +447,8 @@ HP_API void hp_rt_halo_exchange(const void *in, void *out, int64_t outer,
 
 /* Asynchronous pairs: start publishes `in` and does not block; hp_rt_wait
  * fills `out` and ends the future. Until then `in` must not change and `out`
- * must not be read. Futures must be waited for in the order of their starts
- * within one group. */
+ * must not be read. Members start and wait in the same order as each other; at
+ * most 64 may be in flight in a group. */
 HP_API void *hp_rt_all_gather_start(const void *in, void *out, int64_t outer,
                                     int64_t dim, int64_t inner, int32_t dtype,
                                     const hp_axis *axes, int64_t naxes);

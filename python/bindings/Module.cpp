@@ -16,5 +16,7 @@ NB_MODULE(_hyperparallel, m) {
       [](MlirDialectRegistry registry) { hpRegisterDialects(registry); },
       nb::arg("registry"),
       "Adds the dialects, and the models of foreign ops, to a registry.");
+  hyperparallel::bindCodeGen(m);
   hyperparallel::bindHyperShard(m);
+  hyperparallel::bindSupernode(m);
 }

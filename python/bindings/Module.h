@@ -8,7 +8,9 @@
 
 namespace hyperparallel {
 
+void bindCodeGen(nanobind::module_ &m);
 void bindHyperShard(nanobind::module_ &m);
+void bindSupernode(nanobind::module_ &m);
 
 } // namespace hyperparallel
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from mlir import ir
 
 def register_dialects(registry: ir.DialectRegistry) -> None: ...
+def cost_report(module: ir.Module) -> str: ...
 
 class MeshAttr(ir.Attribute):
     @classmethod
@@ -72,3 +73,156 @@ class ShardingAttr(ir.Attribute):
     def partial_kind(self) -> str: ...
     @property
     def partial_axes(self) -> list[AxisRefAttr]: ...
+
+class RateAttr(ir.Attribute):
+    @classmethod
+    def get(
+        cls,
+        element_type: ir.Type,
+        rate: float,
+        context: ir.Context | None = ...,
+    ) -> RateAttr: ...
+    @property
+    def element_type(self) -> ir.Type: ...
+    @property
+    def rate(self) -> float: ...
+
+class DeviceGroupAttr(ir.Attribute):
+    @classmethod
+    def get(
+        cls,
+        name: str,
+        count: int,
+        memory: str,
+        launch: float,
+        vector: float,
+        efficiency: float,
+        rates: Sequence[ir.Attribute],
+        context: ir.Context | None = ...,
+    ) -> DeviceGroupAttr: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def memory(self) -> str: ...
+    @property
+    def launch(self) -> float: ...
+    @property
+    def vector(self) -> float: ...
+    @property
+    def efficiency(self) -> float: ...
+    @property
+    def rates(self) -> list[ir.Attribute]: ...
+
+class LevelAttr(ir.Attribute):
+    @classmethod
+    def get(
+        cls,
+        name: str,
+        size: int,
+        latency: float,
+        bandwidth: float,
+        algorithms: Sequence[str] = ...,
+        shared: Sequence[str] = ...,
+        context: ir.Context | None = ...,
+    ) -> LevelAttr: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def latency(self) -> float: ...
+    @property
+    def bandwidth(self) -> float: ...
+    @property
+    def algorithms(self) -> list[str]: ...
+    @property
+    def shared(self) -> list[str]: ...
+
+class TierAttr(ir.Attribute):
+    @classmethod
+    def get(
+        cls,
+        name: str,
+        scope: str,
+        capacity: float,
+        bandwidth: float,
+        context: ir.Context | None = ...,
+    ) -> TierAttr: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def scope(self) -> str: ...
+    @property
+    def capacity(self) -> float: ...
+    @property
+    def bandwidth(self) -> float: ...
+
+class SegmentAttr(ir.Attribute):
+    @classmethod
+    def get(
+        cls,
+        name: str,
+        scope: str,
+        bandwidth: float,
+        within: str | None = ...,
+        context: ir.Context | None = ...,
+    ) -> SegmentAttr: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def scope(self) -> str: ...
+    @property
+    def bandwidth(self) -> float: ...
+    @property
+    def within(self) -> str | None: ...
+
+class LinkAttr(ir.Attribute):
+    @classmethod
+    def get(
+        cls,
+        source: str,
+        target: str,
+        latency: float,
+        bandwidth: float,
+        shared: Sequence[str] = ...,
+        context: ir.Context | None = ...,
+    ) -> LinkAttr: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def latency(self) -> float: ...
+    @property
+    def bandwidth(self) -> float: ...
+    @property
+    def shared(self) -> list[str]: ...
+
+class MachineAttr(ir.Attribute):
+    @classmethod
+    def get(
+        cls,
+        name: str,
+        groups: Sequence[ir.Attribute],
+        levels: Sequence[ir.Attribute] = ...,
+        tiers: Sequence[ir.Attribute] = ...,
+        segments: Sequence[ir.Attribute] = ...,
+        links: Sequence[ir.Attribute] = ...,
+        context: ir.Context | None = ...,
+    ) -> MachineAttr: ...
+    @classmethod
+    def preset(cls, name: str, context: ir.Context | None = ...) -> MachineAttr: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def groups(self) -> list[ir.Attribute]: ...
+    @property
+    def levels(self) -> list[ir.Attribute]: ...
+    @property
+    def tiers(self) -> list[ir.Attribute]: ...
+    @property
+    def segments(self) -> list[ir.Attribute]: ...
+    @property
+    def links(self) -> list[ir.Attribute]: ...

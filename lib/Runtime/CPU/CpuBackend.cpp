@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -31,6 +32,8 @@ void Context::removeStream(Stream *stream) {
 namespace {
 
 constexpr int64_t MostDevices = 4096;
+/// How long a cancelled run may take to end before it is left to itself.
+constexpr std::chrono::seconds Patience(5);
 
 Context *contextOf(hp_context *context) {
   return reinterpret_cast<Context *>(context);
@@ -150,7 +153,11 @@ void destroyContext(hp_context *handle) {
     delete stream;
   {
     std::unique_lock<std::mutex> lock(context->runMutex);
-    context->runChanged.wait(lock, [&] { return !context->running; });
+    // A device that does not come back keeps what it uses; the process's end
+    // is the end of it.
+    if (!context->runChanged.wait_for(lock, Patience,
+                                      [&] { return !context->running; }))
+      return;
     context->quitting = true;
   }
   context->runChanged.notify_all();

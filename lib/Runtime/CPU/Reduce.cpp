@@ -48,17 +48,20 @@ namespace {
 constexpr int64_t BlockElements = 1024;
 
 /// How elements of T are held while they are folded.
-template <typename T> struct Accumulator {
+template <typename T>
+struct Accumulator {
   using Type = T;
   static T load(T value) { return value; }
   static T store(T value) { return value; }
 };
-template <> struct Accumulator<BFloat16> {
+template <>
+struct Accumulator<BFloat16> {
   using Type = float;
   static float load(BFloat16 value) { return BFloat16::toFloat(value); }
   static BFloat16 store(float value) { return BFloat16::fromFloat(value); }
 };
-template <> struct Accumulator<Float16> {
+template <>
+struct Accumulator<Float16> {
   using Type = float;
   static float load(Float16 value) { return Float16::toFloat(value); }
   static Float16 store(float value) { return Float16::fromFloat(value); }
@@ -69,12 +72,14 @@ template <typename A, bool IsFloat = std::is_floating_point<A>::value>
 struct Wrapping {
   using Type = A;
 };
-template <typename A> struct Wrapping<A, false> {
+template <typename A>
+struct Wrapping<A, false> {
   // Wide enough that no promotion to int can overflow.
   using Type = std::conditional_t<sizeof(A) == 8, uint64_t, uint32_t>;
 };
 
-template <int64_t Op, typename A> A combine(A a, A b) {
+template <int64_t Op, typename A>
+A combine(A a, A b) {
   using W = typename Wrapping<A>::Type;
   if constexpr (Op == HP_SUM || Op == HP_AVG)
     return static_cast<A>(static_cast<W>(a) + static_cast<W>(b));
@@ -116,7 +121,8 @@ void reduceTyped(const char *const *sources, int64_t numSources, char *dst,
 
 using ReduceFn = void (*)(const char *const *, int64_t, char *, int64_t);
 
-template <typename T> ReduceFn selectInteger(int64_t op) {
+template <typename T>
+ReduceFn selectInteger(int64_t op) {
   switch (op) {
   case HP_SUM:
     return reduceTyped<T, HP_SUM>;
@@ -133,7 +139,8 @@ template <typename T> ReduceFn selectInteger(int64_t op) {
   }
 }
 
-template <typename T> ReduceFn selectFloat(int64_t op) {
+template <typename T>
+ReduceFn selectFloat(int64_t op) {
   switch (op) {
   case HP_SUM:
     return reduceTyped<T, HP_SUM>;

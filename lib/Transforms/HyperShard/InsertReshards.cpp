@@ -16,14 +16,16 @@
 //  3. Reshard operands (once per value and layout in a block). The results get
 //     the layouts that the op makes, partial ones included, and are resharded
 //     to what they were meant to have.
-//  4. Partial terms that are added with nothing in between are added first and
-//     reduced once, if they are reduced alike and used nowhere else.
+//  4. Where all that an additive op reads was just reduced, and is used nowhere
+//     else, it works on the partial sums and its result is reduced: views move
+//     ahead of reductions, and of two sums that are added one is reduced.
 // Then edges, constraints, barriers and manual regions.
 //
 // Cost: O(ops * tensors of an op) plans, which the planner remembers.
 // Limits: choices are made op by op, in order; a reshard is not moved to a place
 // where the value is smaller (see hypershard-optimize-collectives).
 //===----------------------------------------------------------------------===//
+#include "dialects/Interfaces/CostOpInterface.h"
 #include "lib/Analysis/ProgramLayouts.h"
 #include "lib/Analysis/ReshardPath.h"
 #include "lib/Analysis/SplitChoices.h"
@@ -73,7 +75,8 @@ private:
                            const TensorLayout &to);
   LogicalResult reshardOperand(OpOperand &operand, Operation *before,
                                const TensorLayout &to);
-  LogicalResult addBeforeReducing(Operation *op);
+  void remake(Value value, const TensorLayout &to);
+  LogicalResult reduceLater(Operation *op, ArrayRef<ReshardOp> sums);
   ShardingAttr toAttr(const TensorLayout &layout) {
     return layout.toAttr(meshName, layouts.mesh());
   }
@@ -120,8 +123,23 @@ FailureOr<Value> Resharder::reshard(OpBuilder &builder, Location loc,
   return known;
 }
 
+/// Makes a value that is free to split with the layout `to`.
+void Resharder::remake(Value value, const TensorLayout &to) {
+  Operation *op = value.getDefiningOp();
+  ShardingRule rule = getShardingRule(op);
+  FactorAxes axes = project(rule, rule.results.front(), to.dims);
+  for (const RuleTensor &operand : rule.operands)
+    remake(operand.value, unproject(rule, operand, axes));
+  hypershard::setSharding(value, toAttr(to));
+}
+
 LogicalResult Resharder::reshardOperand(OpOperand &operand, Operation *before,
                                         const TensorLayout &to) {
+  if (layouts.layoutOf(operand.get()) != to && to.partial.empty() &&
+      isFreeToSplit(operand.get())) {
+    remake(operand.get(), to);
+    return success();
+  }
   OpBuilder builder(before);
   FailureOr<Value> value =
       reshard(builder, before->getLoc(), operand.get(), to);
@@ -140,9 +158,20 @@ LogicalResult Resharder::split(Operation *op, const ShardingRule &rule,
                                const FactorAxes &axes) {
   for (const RuleTensor &tensor : rule.operands) {
     TensorLayout wanted = unproject(rule, tensor, axes);
-    for (OpOperand *use : tensor.uses)
+    for (OpOperand *use : tensor.uses) {
+      if (!tensor.isRead && layouts.layoutOf(tensor.value) != wanted) {
+        // Nobody reads it: any memory will do.
+        auto type = cast<RankedTensorType>(tensor.value.getType());
+        OpBuilder builder(op);
+        Value empty = tensor::EmptyOp::create(
+            builder, op->getLoc(), type.getShape(), type.getElementType());
+        hypershard::setSharding(empty, toAttr(wanted));
+        use->set(empty);
+        continue;
+      }
       if (failed(reshardOperand(*use, op, wanted)))
         return failure();
+    }
   }
   SmallVector<ShardingAttr> produced(op->getNumResults());
   OpBuilder builder(op->getContext());
@@ -181,66 +210,66 @@ static ReshardOp reducedSum(Value value, const ProgramLayouts &layouts) {
   return isSum ? reshard : ReshardOp();
 }
 
-/// Does the op add its two tensor operands, element by element, and no more?
-static bool isPlainAdd(Operation *op) {
-  if (isa<arith::AddFOp, arith::AddIOp>(op))
-    return true;
-  auto generic = dyn_cast<linalg::GenericOp>(op);
-  if (!generic || generic.getNumDpsInputs() != 2 ||
-      generic.getNumDpsInits() != 1 || generic.getNumReductionLoops() != 0 ||
-      !llvm::all_of(generic.getIndexingMapsArray(),
-                    [](AffineMap map) { return map.isIdentity(); }))
-    return false;
-  Block *body = generic.getBlock();
-  if (body->getOperations().size() != 2)
-    return false;
-  Operation &add = body->front();
-  return isa<arith::AddFOp, arith::AddIOp>(add) &&
-         body->getTerminator()->getOperand(0) == add.getResult(0) &&
-         llvm::is_contained(add.getOperands(), body->getArgument(0)) &&
-         llvm::is_contained(add.getOperands(), body->getArgument(1));
+/// Everything that an additive op reads is a sum that was just reduced, in the
+/// same way: f(reduce(a), reduce(b)) = reduce(f(a, b)), with less communication
+/// if the result is smaller than the operands together, and not with more if it
+/// is as large.
+static SmallVector<ReshardOp, 2> sumsToReduceLater(const ShardingRule &rule,
+                                                   const ProgramLayouts &layouts) {
+  SmallVector<ReshardOp, 2> sums;
+  int64_t operandBytes = 0;
+  if (!rule.isAdditive || rule.results.size() != 1)
+    return {};
+  for (const RuleTensor &operand : rule.operands) {
+    if (!operand.isRead)
+      continue;
+    ReshardOp sum = reducedSum(operand.value, layouts);
+    if (!sum || layouts.layoutOf(sum.getInput()).partial !=
+                    layouts.layoutOf((sums.empty() ? sum : sums.front())
+                                         .getInput())
+                        .partial)
+      return {};
+    sums.push_back(sum);
+    operandBytes += byteSize(operand.value.getType());
+  }
+  bool fits = inferFactorAxes(rule, [&](Value value) {
+                return layouts.layoutOf(value);
+              }).has_value();
+  return fits && byteSize(rule.results.front().value.getType()) <= operandBytes
+             ? sums
+             : SmallVector<ReshardOp, 2>();
 }
 
-/// reduce(a) + reduce(b) = reduce(a + b): half the communication.
-static bool addsTwoSums(Operation *op, const ProgramLayouts &layouts) {
-  if (!isPlainAdd(op) || op->getOperand(0) == op->getOperand(1))
-    return false;
-  ReshardOp a = reducedSum(op->getOperand(0), layouts);
-  ReshardOp b = reducedSum(op->getOperand(1), layouts);
-  return a && b && layouts.layoutOf(a) == layouts.layoutOf(b) &&
-         layouts.layoutOf(a) == layouts.layoutOf(op->getResult(0)) &&
-         layouts.layoutOf(a.getInput()) == layouts.layoutOf(b.getInput());
-}
-
-LogicalResult Resharder::addBeforeReducing(Operation *op) {
+LogicalResult Resharder::reduceLater(Operation *op, ArrayRef<ReshardOp> sums) {
   TensorLayout whole = layouts.layoutOf(op->getResult(0));
-  TensorLayout partial;
-  for (unsigned i = 0; i < 2; ++i) {
-    auto inner = op->getOperand(i).getDefiningOp<ReshardOp>();
-    partial = layouts.layoutOf(inner.getInput());
-    op->setOperand(i, inner.getInput());
-    made.erase({inner.getInput(), inner.getSharding(), inner->getBlock()});
-    inner.erase();
+  TensorLayout partial = whole;
+  partial.setPartial(Reduction::Sum,
+                     layouts.layoutOf(sums.front()->getOperand(0)).partial);
+  for (ReshardOp sum : sums) {
+    made.erase({sum.getInput(), sum.getSharding(), sum->getBlock()});
+    sum.replaceAllUsesWith(sum.getInput());
+    sum.erase();
   }
   hypershard::setSharding(op->getResult(0), toAttr(partial));
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
-  FailureOr<Value> sum =
+  FailureOr<Value> reduced =
       reshard(builder, op->getLoc(), op->getResult(0), whole);
-  if (failed(sum))
+  if (failed(reduced))
     return failure();
-  op->getResult(0).replaceAllUsesExcept(*sum, sum->getDefiningOp());
-  numReshards -= 2; // one instead of two, and one was just counted
-  ++numDelayed;
+  op->getResult(0).replaceAllUsesExcept(*reduced, reduced->getDefiningOp());
+  numReshards -= sums.size();
+  numDelayed += sums.size();
   return success();
 }
 
 LogicalResult Resharder::visitOp(Operation *op) {
-  if (addsTwoSums(op, layouts))
-    return addBeforeReducing(op);
   ShardingRule rule = getShardingRule(op);
   if (rule.operands.empty() && rule.results.empty())
     return success();
+  SmallVector<ReshardOp, 2> sums = sumsToReduceLater(rule, layouts);
+  if (!sums.empty())
+    return reduceLater(op, sums);
   SplitChoices choices(rule, layouts);
   if (choices.ways().size() > 1)
     ++numChoices;

@@ -8,6 +8,7 @@ PyTorch's core decompositions do most of it. What is our own has one of these re
 - A matrix product with a two-dimensional weight stays a two-dimensional product: ``[B, S, K] x [K, N]`` becomes
   ``[B*S, K] x [K, N]``, never a batched product that copies the weight for every batch entry.
 - Small integer powers become products, as PyTorch's own kernels compute them.
+- The tanh form of GELU keeps its tanh: torch-mlir puts a polynomial in its place that is off by 5e-5.
 """
 
 from __future__ import annotations
@@ -23,15 +24,32 @@ from torch.overrides import TorchFunctionMode
 aten = torch.ops.aten
 
 # Lowered by torch-mlir as they are, while PyTorch's decomposition leads to an operator that it does not know.
-_KEPT = (
-    "fft_fft fft_fft2 fft_fftn fft_ifft fft_ifft2 fft_ifftn fft_rfft fft_rfft2 fft_rfftn fft_irfft fft_irfft2 fft_irfftn "
-    "fft_hfft fft_hfft2 fft_hfftn fft_ihfft fft_ihfft2 fft_ihfftn fft_fftshift fft_ifftshift stft istft norm linalg_norm "
-    "linalg_vector_norm linalg_slogdet roll one_hot empty_like all isfinite logaddexp logaddexp2 eye isclose"
-).split()
+_KEPT = frozenset(
+    getattr(aten, name)
+    for name in (
+        *(
+            "fft_fft",
+            "fft_fft2",
+            "fft_fftn",
+            "fft_ifft",
+            "fft_ifft2",
+            "fft_ifftn",
+            "fft_rfft",
+            "fft_rfft2",
+            "fft_rfftn",
+        ),
+        *("fft_irfft", "fft_irfft2", "fft_irfftn", "fft_hfft", "fft_hfft2", "fft_hfftn", "fft_ihfft", "fft_ihfft2"),
+        *("fft_ihfftn", "fft_fftshift", "fft_ifftshift", "stft", "istft", "norm", "linalg_norm", "linalg_vector_norm"),
+        *("linalg_slogdet", "roll", "one_hot", "empty_like", "all", "isfinite", "logaddexp", "logaddexp2", "eye"),
+        "isclose",
+    )
+)
 
 # Not among the core decompositions, and not lowered by torch-mlir.
 _ADDED = (
-    aten.upsample_bilinear2d.vec,
+    aten.upsample_bilinear2d,
+    aten.upsample_bicubic2d,
+    aten.upsample_nearest2d,
     aten._native_batch_norm_legit_functional,
     aten._native_batch_norm_legit_no_training,
     aten._native_batch_norm_legit,
@@ -53,9 +71,10 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """Return the decompositions under which models are traced, by operator overload."""
     from torch._decomp import core_aten_decompositions, get_decompositions
 
-    kept = {getattr(aten, name) for name in _KEPT}
     table: dict[Any, Callable[..., Any]] = {
-        overload: function for overload, function in core_aten_decompositions().items() if overload._overloadpacket not in kept
+        overload: function
+        for overload, function in core_aten_decompositions().items()
+        if overload._overloadpacket not in _KEPT
     }
     table.update(get_decompositions(list(_ADDED)))
     table.update(
@@ -68,6 +87,8 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
             aten.var_mean.correction: _var_mean,
             aten.std.correction: _std,
             aten.std_mean.correction: _std_mean,
+            torch.ops.prims.squeeze.default: _squeeze,
+            aten.gelu.default: _gelu,
             aten.pow.Tensor_Scalar: _pow,
             aten.addmm.default: _addmm,
             aten.baddbmm.default: _baddbmm,
@@ -167,13 +188,17 @@ def _var_mean(
     return _moments(x, dim, correction, keepdim)
 
 
-def _var(x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+def _var(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
     if x.is_complex():
         return NotImplemented
     return _moments(x, dim, correction, keepdim)[0]
 
 
-def _std(x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+def _std(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
     if x.is_complex():
         return NotImplemented
     return torch.sqrt(_moments(x, dim, correction, keepdim)[0])
@@ -204,6 +229,18 @@ def _pow(x: Tensor, exponent: float) -> Tensor:
     return NotImplemented
 
 
+def _squeeze(x: Tensor, dims: Sequence[int]) -> Tensor:
+    return x.view([size for dim, size in enumerate(x.shape) if dim not in dims])
+
+
+def _gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
+    if approximate == "none":
+        return NotImplemented
+    wide = x.to(_computed_in(x))
+    inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * (wide * wide * wide))
+    return (0.5 * wide * (1 + torch.tanh(inner))).to(x.dtype)
+
+
 def _scaled(x: Tensor, factor: float) -> Tensor:
     return x if factor == 1 else x * factor
 
@@ -223,8 +260,11 @@ def _addmv(bias: Tensor, a: Tensor, x: Tensor, *, beta: float = 1, alpha: float 
     return product if beta == 0 else product + _scaled(bias, beta)
 
 
-class FlattenMatmul(TorchFunctionMode):
-    """While active, products with a two-dimensional right-hand side run as one two-dimensional product."""
+class Rewrites(TorchFunctionMode):
+    """Rewrites calls that PyTorch takes apart before decompositions see them.
+
+    Products with a two-dimensional right-hand side run as one two-dimensional product; the RMS norm is spelled out.
+    """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -235,11 +275,19 @@ class FlattenMatmul(TorchFunctionMode):
         if func in (torch.matmul, Tensor.matmul, Tensor.__matmul__) and not kwargs and _is_flat_product(*args):
             a, b = args
             return torch.mm(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
+        if func in (torch.rms_norm, torch.nn.functional.rms_norm):
+            return _rms_norm(*_rms_norm_arguments(*args, **kwargs))[0]
         return func(*args, **kwargs)
 
 
 def _is_flat_product(a: Any, b: Any) -> bool:
     return isinstance(a, Tensor) and isinstance(b, Tensor) and a.dim() > 2 and b.dim() == 2
+
+
+def _rms_norm_arguments(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> tuple[Tensor, Sequence[int], Tensor | None, float | None]:
+    return input, normalized_shape, weight, eps
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The process in which torch_mlir lives: ``python -m hyperparallel.frontend.worker``.
 
-torch_mlir brings an MLIR of its own whose symbols the loader merges with ours, so that our compiler would call the wrong
-functions; it must never be loaded beside ours. This process reads requests from standard input and writes replies to what was
-standard output when it began; both are a length in ASCII, a newline, and that many bytes of JSON. Whatever libraries print
-goes to standard error, which the parent keeps for the error message should this process die.
+torch_mlir brings an MLIR of its own whose symbols the loader merges with ours, so that our compiler would call the
+wrong functions; it must never be loaded beside ours. This process reads requests from standard input and writes replies
+to what was standard output when it began; both are a length in ASCII, a newline, and that many bytes of JSON. Whatever
+libraries print goes to standard error, which the parent keeps for the error message should this process die.
 
-A request holds graphs (see ``graph.py``); the reply is the text of one MLIR module with a function for each graph, lowered to
-linalg on tensors, or the operators that have no lowering with the modules that use them. The process ends when its input
-ends, and it does not outlive its parent.
+A request holds graphs (see ``graph.py``); the reply is the text of one MLIR module with a function for each graph,
+lowered to linalg on tensors, or the operators that have no lowering with the modules that use them. The process ends
+when its input ends, and it does not outlive its parent.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -22,8 +23,8 @@ import threading
 import time
 from typing import IO, Any
 
-# The passes of torch-mlir's own pipelines, without inlining (blocks stay functions) and without the final verifier (which
-# refuses calls). What is left over is looked for by name, so that the reply can say which module it came from.
+# The passes of torch-mlir's own pipelines, without inlining (blocks stay functions) and without the final verifier
+# (which refuses calls). What is left over is looked for by name, so that the reply can say which module it came from.
 _TO_TORCH_BACKEND = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),func.func(torch-reduce-op-variants{extra-library=}),"
     "func.func(canonicalize),func.func(torch-decompose-complex-ops{}),func.func(torch-recompose-complex-ops),"
@@ -41,7 +42,12 @@ _FINALIZE = (
     "torch-func-backend-type-conversion,func.func(canonicalize),func.func(torch-finalizing-backend-type-conversion),"
     "func.func(canonicalize),func.func(cse))"
 )
-_HARMLESS = re.compile(r"torch\.(constant\..*|prim\.ListConstruct|prim\.ListUnpack|prim\.NumToTensor\.Scalar|aten\.(Float|Int|Bool)\..*)$")
+# What torch-mlir has no definition for, and what no pass has lowered. Constants and lists go when their last user goes.
+_UNKNOWN = re.compile(r"torch\.operator$")
+_NOT_LOWERED = re.compile(
+    r"tm_tensor\.(?!yield$)"
+    r"|torch\.(?!constant\.|prim\.ListConstruct$|prim\.ListUnpack$|prim\.NumToTensor\.Scalar$|aten\.(Float|Int|Bool)\.)"
+)
 
 
 def read_message(stream: IO[bytes]) -> dict[str, Any] | None:
@@ -95,6 +101,20 @@ def _decode(argument: Any, nodes: dict[int, Any]) -> Any:
             raise ValueError(f"unknown argument kind {kind}")
 
 
+@functools.cache
+def _call_operator() -> Any:
+    """Register, once, the operator that stands for a call of another function."""
+    import torch
+
+    library = torch.library.Library("hyperparallel_frontend", "DEF")
+    library.define("call(Tensor[] arguments, str callee) -> Tensor[]")
+    _libraries.append(library)
+    return torch.ops.hyperparallel_frontend.call.default
+
+
+_libraries: list[Any] = []
+
+
 class _Lowering:
     """One request: graphs in, the text of one module out."""
 
@@ -112,10 +132,7 @@ class _Lowering:
         torch_dialect.register_dialect(self.context)
         self.signatures: dict[str, tuple[list[Any], list[Any]]] = {}
         lowering = self
-        library = torch.library.Library("hyperparallel_frontend", "FRAGMENT")
-        library.define("call(Tensor[] arguments, str callee) -> Tensor[]")
-        self.library = library
-        self.call = torch.ops.hyperparallel_frontend.call.default
+        self.call = _call_operator()
 
         class NodeImporter(fx_importer.GraphNodeImporter):
             """Imports our own calls as ``func.call``, and everything else as torch_mlir does."""
@@ -151,7 +168,7 @@ class _Lowering:
         return getattr(getattr(getattr(self.torch.ops, namespace), name), overload)
 
     def build(self, encoded: dict[str, Any]) -> Any:
-        """Rebuild an FX graph; the location of every node is its module path and its index."""
+        """Rebuild an FX graph; the location of every node is its module path and operator, and its index."""
         import operator
 
         graph = self.torch.fx.Graph()
@@ -167,8 +184,8 @@ class _Lowering:
                 node = graph.call_function(self.call, (args, kwargs["callee"]), {})
             else:
                 node = graph.call_function(self.overload(target), tuple(args), kwargs)
-            where = (path or "the model").replace('"', "'")
-            node.meta["stack_trace"] = f'File "{where}", line {index + 1}, in forward'
+            origin = f"{path}|{target}".replace('"', "'")
+            node.meta["stack_trace"] = f'File "{origin}", line {index + 1}, in forward'
             made = [None if result is None else types[result] for result in results]
             node.meta["val"] = made[0] if structure == "single" else made if structure == "list" else tuple(made)
             for position, result in enumerate(results):
@@ -187,7 +204,9 @@ class _Lowering:
         ir = self.ir
         for index, encoded in enumerate(graphs):
             visibility = None if index == len(graphs) - 1 else "private"
-            self.importer.import_stateless_graph(self.build(encoded), func_name=encoded["name"], func_visibility=visibility)
+            self.importer.import_stateless_graph(
+                self.build(encoded), func_name=encoded["name"], func_visibility=visibility
+            )
         module = self.importer.module
         defined = {encoded["name"] for encoded in graphs}
         with self.context, ir.Location.unknown():
@@ -195,16 +214,17 @@ class _Lowering:
                 if callee not in defined:
                     from torch_mlir.dialects import func
 
-                    func.FuncOp(callee, ir.FunctionType.get(inputs, results), visibility="private", ip=ir.InsertionPoint(module.body))
-        self.pass_pipeline(module, _TO_TORCH_BACKEND)
-        self.pass_pipeline(module, _TO_LINALG)
-        unsupported = self.leftovers(module)
-        if unsupported:
-            return {"unsupported": unsupported}
-        self.pass_pipeline(module, _FINALIZE)
-        unsupported = self.leftovers(module)
-        if unsupported:
-            return {"unsupported": unsupported}
+                    func.FuncOp(
+                        callee,
+                        ir.FunctionType.get(inputs, results),
+                        visibility="private",
+                        ip=ir.InsertionPoint(module.body),
+                    )
+        for pipeline, left in ((_TO_TORCH_BACKEND, _UNKNOWN), (_TO_LINALG, _NOT_LOWERED), (_FINALIZE, _NOT_LOWERED)):
+            self.pass_pipeline(module, pipeline)
+            unsupported = self.find(module, left)
+            if unsupported:
+                return {"unsupported": unsupported}
         return {"mlir": str(module)}
 
     def pass_pipeline(self, module: Any, pipeline: str) -> None:
@@ -213,17 +233,14 @@ class _Lowering:
         with self.context:
             PassManager.parse(pipeline).run(module.operation)
 
-    def leftovers(self, module: Any) -> list[list[str]]:
-        """Return every operator that was not lowered, with the module that it came from."""
+    def find(self, module: Any, wanted: re.Pattern[str]) -> list[list[str]]:
+        """Return name and origin of every operation whose name matches."""
         found: dict[tuple[str, str], None] = {}
 
         def visit(operation: Any) -> Any:
-            name = operation.name
-            if name.startswith(("torch.", "tm_tensor.")) and name != "tm_tensor.yield" and not _HARMLESS.match(name):
-                if name == "torch.operator":
-                    name = self.ir.StringAttr(operation.attributes["name"]).value
-                place = re.search(r'loc\((?:callsite\()?"([^"]*)":', str(operation.location))
-                found[(name, place.group(1) if place else "")] = None
+            if wanted.match(operation.name):
+                origin = re.search(r'"([^"]*)":', str(operation.location))
+                found[(operation.name, origin.group(1) if origin else "")] = None
             return self.ir.WalkResult.ADVANCE
 
         module.operation.walk(visit)

@@ -69,6 +69,8 @@ class Program:
         self._runtime = runtime
         self._handle = handle
         self.path = path
+        # Not at exit: a device that could not be stopped may still be inside.
+        weakref.finalize(self, runtime.library.hp_program_unload, handle).atexit = False
 
     @property
     def handle(self) -> ctypes.c_void_p:
@@ -139,7 +141,7 @@ class Runtime:
                 options["openblas"] = str(openblas)
         self._context = self._create(backend, devices, options)
         self._finalizer = weakref.finalize(self, self.library.hp_context_destroy, self._context)
-        self.device_count = devices
+        self.device_count = int(self.library.hp_device_count(self._context))
         for tier, limit in (tier_limits or {}).items():
             self.set_limit(tier, limit)
 

@@ -141,6 +141,8 @@ def _declare(library: ctypes.CDLL) -> None:
     library.hp_abi_version.restype = ctypes.c_uint32
     library.hp_last_error.argtypes = []
     library.hp_last_error.restype = text
+    library.hp_device_count.argtypes = [pointer]
+    library.hp_device_count.restype = integer
     library.hp_context_destroy.argtypes = [pointer]
     library.hp_context_destroy.restype = None
 

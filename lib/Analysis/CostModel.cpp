@@ -1,0 +1,377 @@
+//===- CostModel.cpp - seconds and bytes of a program ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// A kernel takes max(contraction flops / matrix rate + other flops / vector
+// rate, bytes / memory bandwidth) + launch (a roofline with a floor). A
+// collective takes what CollectiveCost says + launch. A program is the sum of
+// its tasks: what overlaps is the simulator's affair.
+//
+// Cost: linear in the ops of the functions that are reached, each visited once;
+// linear in the devices of a mesh once per set of axes.
+// Limits: fused ops are costed one by one, as if each went through memory.
+//===----------------------------------------------------------------------===//
+#include "lib/Analysis/CostModel.h"
+
+#include "lib/Analysis/CollectiveOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::hyperparallel;
+using namespace mlir::hyperparallel::supernode;
+using hypershard::Axis;
+using hypershard::MeshAxes;
+
+static constexpr StringLiteral kDefaultMachine = "cpu-supernode";
+
+StringRef hyperparallel::stringifyBound(Bound bound) {
+  switch (bound) {
+  case Bound::None:
+    return "none";
+  case Bound::Launch:
+    return "launch";
+  case Bound::Compute:
+    return "compute";
+  case Bound::Memory:
+    return "memory";
+  case Bound::Communication:
+    return "communication";
+  }
+  llvm_unreachable("all bounds are listed");
+}
+
+MachineAttr hyperparallel::getMachineOrDefault(Operation *op) {
+  if (MachineAttr machine = getMachine(op))
+    return machine;
+  return op->getContext()->getOrLoadDialect<SupernodeDialect>()->getPreset(
+      kDefaultMachine);
+}
+
+CostModel::CostModel(MachineAttr machine, unsigned groupIndex)
+    : machine(machine), group(machine.getGroups()[groupIndex]),
+      memoryBandwidth(machine.getTier(group.getMemory()).getBandwidth()) {}
+
+CostModel::CostModel(ModuleOp module)
+    : CostModel(getMachineOrDefault(module)) {}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+double CostModel::getContractionRate(Type elementType) const {
+  if (!elementType.isIntOrFloat())
+    return group.getVector();
+  unsigned width = elementType.getIntOrFloatBitWidth();
+  bool isFloat = isa<FloatType>(elementType);
+  RateAttr best;
+  for (RateAttr rate : group.getRates()) {
+    Type type = rate.getElementType();
+    if (type == elementType)
+      return rate.getRate() * group.getEfficiency();
+    if (isa<FloatType>(type) != isFloat || type.getIntOrFloatBitWidth() < width)
+      continue;
+    if (!best || type.getIntOrFloatBitWidth() <
+                     best.getElementType().getIntOrFloatBitWidth())
+      best = rate;
+  }
+  if (!best)
+    return group.getVector();
+  return best.getRate() * group.getEfficiency();
+}
+
+static double computeSeconds(const OpCost &work, double contractionRate,
+                             double vectorRate) {
+  return work.contractionFlops / contractionRate +
+         (work.flops - work.contractionFlops) / vectorRate;
+}
+
+double CostModel::getKernelSeconds(const OpCost &work, Type elementType) const {
+  if (work.isFree())
+    return 0;
+  double compute =
+      computeSeconds(work, getContractionRate(elementType), group.getVector());
+  double memory = (work.bytesRead + work.bytesWritten) / memoryBandwidth;
+  return std::max(compute, memory) + group.getLaunch();
+}
+
+/// In which a contraction computes: the type of its first tensor.
+static Type elementTypeOf(Operation *op) {
+  for (TypeRange types :
+       {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    for (Type type : types)
+      if (auto tensor = dyn_cast<RankedTensorType>(type))
+        return tensor.getElementType();
+  return IndexType::get(op->getContext());
+}
+
+TaskCost CostModel::costOfLeaf(Operation *op) {
+  TaskCost cost;
+  if (auto costed = dyn_cast<CostOpInterface>(op)) {
+    // Scalars beside the tensor program are the host's, and take no kernel.
+    bool isTensorOp =
+        llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>) ||
+        llvm::any_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>);
+    if (!isTensorOp)
+      return cost;
+    cost.work = costed.getCost();
+  } else if (!op->hasTrait<OpTrait::IsTerminator>()) {
+    for (Type type : op->getOperandTypes())
+      if (isa<RankedTensorType>(type))
+        cost.work.bytesRead += byteSize(type);
+    for (Type type : op->getResultTypes())
+      if (isa<RankedTensorType>(type))
+        cost.work.bytesWritten += byteSize(type);
+    cost.estimated = cost.work.isFree() ? 0 : 1;
+  }
+  if (cost.work.isFree())
+    return cost;
+
+  cost.launches = 1;
+  std::optional<CollectiveDescription> collective = describeCollective(op);
+  if (collective && collective->kind != CollectiveKind::SliceLocal) {
+    double bytes = collective->kind == CollectiveKind::Permute
+                       ? collective->bytesReceived
+                       : collective->localBytes;
+    double seconds =
+        getCollective(collective->kind, MeshAxes(collective->mesh.getMesh()),
+                      collective->axes, bytes)
+            .seconds;
+    cost.seconds = group.getLaunch() + seconds;
+    cost.communicationSeconds = cost.seconds;
+    cost.bound =
+        seconds > group.getLaunch() ? Bound::Communication : Bound::Launch;
+    return cost;
+  }
+
+  Type type = elementTypeOf(op);
+  cost.seconds = getKernelSeconds(cost.work, type);
+  double beyond = cost.seconds - group.getLaunch();
+  double compute =
+      computeSeconds(cost.work, getContractionRate(type), group.getVector());
+  if (beyond <= group.getLaunch())
+    cost.bound = Bound::Launch;
+  else
+    cost.bound = compute >= beyond ? Bound::Compute : Bound::Memory;
+  return cost;
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Adds up tasks and tells what most of the seconds go to.
+struct Sum {
+  TaskCost total;
+  double seconds[5] = {};
+
+  void add(const TaskCost &task, double times = 1) {
+    total.work += task.work * times;
+    total.seconds += task.seconds * times;
+    total.communicationSeconds += task.communicationSeconds * times;
+    total.launches += task.launches * times;
+    total.estimated += task.estimated * times;
+    seconds[static_cast<int>(task.bound)] += task.seconds * times;
+  }
+  TaskCost get() {
+    total.bound =
+        static_cast<Bound>(std::max_element(seconds, seconds + 5) - seconds);
+    return total;
+  }
+};
+} // namespace
+
+TaskCost CostModel::costOfRegion(Region &region) {
+  Sum sum;
+  for (Operation &op : region.getOps())
+    sum.add(getCost(&op));
+  return sum.get();
+}
+
+TaskCost CostModel::costOfCallee(Operation *op) {
+  auto call = cast<CallOpInterface>(op);
+  auto symbol = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
+  if (!symbol)
+    return {};
+  Operation *callee = symbols.lookupNearestSymbolFrom(op, symbol);
+  return callee ? getCost(callee) : TaskCost();
+}
+
+/// Over all induction variables; nullopt if a bound is not constant.
+static std::optional<double> tripCount(LoopLikeOpInterface loop) {
+  auto lower = loop.getLoopLowerBounds(), upper = loop.getLoopUpperBounds();
+  auto steps = loop.getLoopSteps();
+  if (!lower || !upper || !steps)
+    return std::nullopt;
+  double trips = 1;
+  for (auto [from, to, by] : llvm::zip_equal(*lower, *upper, *steps)) {
+    std::optional<int64_t> low = getConstantIntValue(from);
+    std::optional<int64_t> high = getConstantIntValue(to);
+    std::optional<int64_t> step = getConstantIntValue(by);
+    if (!low || !high || !step || *step <= 0)
+      return std::nullopt;
+    trips *= std::ceil(std::max(0.0, double(*high) - double(*low)) / *step);
+  }
+  return trips;
+}
+
+TaskCost CostModel::getCost(Operation *op) {
+  if (auto function = dyn_cast<FunctionOpInterface>(op)) {
+    // A function that calls itself finds an entry of no cost, and ends.
+    auto [entry, isNew] = functions.try_emplace(op);
+    if (!isNew)
+      return entry->second;
+    TaskCost cost;
+    if (!function.isExternal())
+      cost = costOfRegion(function.getFunctionBody());
+    return functions[op] = cost;
+  }
+  if (isa<CallOpInterface>(op))
+    return costOfCallee(op);
+  if (op->getNumRegions() == 0 || isa<CostOpInterface>(op))
+    return costOfLeaf(op);
+
+  Sum sum;
+  if (auto loop = dyn_cast<LoopLikeOpInterface>(op)) {
+    double trips = tripCount(loop).value_or(1);
+    for (Region &region : op->getRegions())
+      sum.add(costOfRegion(region), trips);
+    return sum.get();
+  }
+  if (isa<RegionBranchOpInterface>(op)) {
+    TaskCost dearest;
+    for (Region &region : op->getRegions()) {
+      TaskCost cost = costOfRegion(region);
+      if (cost.seconds > dearest.seconds)
+        dearest = cost;
+    }
+    return dearest;
+  }
+  for (Region &region : op->getRegions())
+    sum.add(costOfRegion(region));
+  return sum.get();
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives and transfers
+//===----------------------------------------------------------------------===//
+
+/// How many members of the group (device ids) each level joins. Nothing if the
+/// group is not regular: then it is taken as flat on the outermost level.
+static GroupLevels levelsOfGroup(MachineAttr machine,
+                                 ArrayRef<int64_t> members) {
+  GroupLevels result;
+  ArrayRef<LevelAttr> levels = machine.getLevels();
+  SmallVector<int64_t> units(members);
+  int64_t before = members.size(), unit = 1;
+  for (auto [index, level] : llvm::enumerate(levels)) {
+    unit *= level.getSize();
+    units.clear();
+    for (int64_t member : members)
+      units.push_back(member / unit);
+    llvm::sort(units);
+    units.erase(llvm::unique(units), units.end());
+    int64_t after = units.size();
+    // A mesh larger than the machine: what is left crosses the outermost level.
+    if (index + 1 == levels.size())
+      after = 1;
+    if (before % after != 0)
+      return {{levels.back(), static_cast<int64_t>(members.size())}};
+    if (before != after)
+      result.push_back({level, before / after});
+    before = after;
+  }
+  return result;
+}
+
+ArrayRef<GroupLevels> CostModel::getGroupLevels(const MeshAxes &mesh,
+                                                ArrayRef<Axis> axes) {
+  if (machine.getLevels().empty())
+    return {};
+  SmallVector<int64_t> key;
+  for (Axis axis : axes)
+    key.append({axis.axis, axis.pre, axis.size});
+  auto keyAttr = DenseI64ArrayAttr::get(machine.getContext(), key);
+  auto [entry, isNew] = groupLevels.try_emplace({mesh.attr(), keyAttr});
+  if (!isNew)
+    return entry->second;
+
+  // Every device belongs to one group; its first member stands for the group.
+  ArrayRef<int64_t> order = mesh.attr().getDeviceIds();
+  int64_t size = hypershard::numShards(axes);
+  DenseMap<int64_t, SmallVector<int64_t>> groups;
+  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
+    int64_t first = device;
+    for (Axis axis : axes)
+      first -= mesh.coordinate(device, axis) * mesh.stride(axis);
+    SmallVector<int64_t> &members = groups[first];
+    members.push_back(order.empty() ? device : order[device]);
+    if (static_cast<int64_t>(members.size()) < size)
+      continue;
+    GroupLevels levels = levelsOfGroup(machine, members);
+    if (!llvm::is_contained(entry->second, levels))
+      entry->second.push_back(levels);
+    groups.erase(first);
+  }
+  return entry->second;
+}
+
+CollectiveCost CostModel::getCollective(CollectiveKind kind,
+                                        const MeshAxes &mesh,
+                                        ArrayRef<Axis> axes,
+                                        double localBytes) {
+  CollectiveCost slowest;
+  if (hypershard::numShards(axes) == 1)
+    return slowest;
+  for (const GroupLevels &levels : getGroupLevels(mesh, axes)) {
+    CollectiveCost cost = bestCollective(kind, localBytes, levels);
+    if (cost.seconds > slowest.seconds)
+      slowest = cost;
+  }
+  return slowest;
+}
+
+std::optional<double> CostModel::getTransferSeconds(StringRef from,
+                                                    StringRef to, double bytes,
+                                                    int64_t concurrent) const {
+  LinkAttr link = machine.getLink(from, to);
+  if (!link)
+    return std::nullopt;
+  double bandwidth = link.getBandwidth();
+  for (StringAttr name : link.getShared())
+    for (SegmentAttr segment = machine.getSegment(name); segment;
+         segment = segment.getWithin() ? machine.getSegment(segment.getWithin())
+                                       : SegmentAttr()) {
+      int64_t sharing =
+          std::min(concurrent, machine.getDevicesPerUnit(segment.getScope()));
+      bandwidth = std::min(bandwidth, segment.getBandwidth() /
+                                          std::max<int64_t>(sharing, 1));
+    }
+  return link.getLatency() + bytes / bandwidth;
+}
+
+CommunicationParameters CostModel::getCommunicationParameters() const {
+  CommunicationParameters parameters;
+  parameters.launch = group.getLaunch();
+  if (machine.getLevels().empty())
+    return parameters;
+  parameters.levels.clear();
+  int64_t devices = 1;
+  for (LevelAttr level : machine.getLevels()) {
+    devices *= level.getSize();
+    parameters.levels.push_back(
+        {devices, level.getLatency(), level.getBandwidth()});
+  }
+  parameters.levels.back().devices = 0;
+  return parameters;
+}
+
+CommunicationCost hyperparallel::getCommunicationCost(ModuleOp module) {
+  MachineAttr machine = supernode::getMachine(module);
+  if (!machine)
+    return CommunicationCost();
+  return CommunicationCost(CostModel(machine).getCommunicationParameters());
+}

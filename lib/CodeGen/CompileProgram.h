@@ -1,0 +1,35 @@
+//===- CompileProgram.h - One device's program to a .so ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_LIB_CODEGEN_COMPILEPROGRAM_H
+#define HYPERPARALLEL_LIB_CODEGEN_COMPILEPROGRAM_H
+
+#include "lib/CodeGen/ObjectEmitter.h"
+
+namespace mlir::hyperparallel {
+
+struct CompileProgramOptions {
+  /// Of the shared object. Its description goes to the same path with .json.
+  std::string path;
+  /// Of compiled objects; empty turns it off.
+  std::string cacheDirectory = ObjectCache::getDefaultDirectory();
+  /// 0 means all processors.
+  unsigned numThreads = 0;
+};
+
+/// What the entries of a program take and return, as JSON: for each public
+/// function its symbol, and of each argument and result the name, role, shape
+/// and element type.
+FailureOr<std::string> describeProgram(ModuleOp module);
+
+/// Lowers the program of one device (which is consumed) and writes the shared
+/// object and its description. Reports errors as diagnostics.
+LogicalResult compileProgram(ModuleOp module,
+                             const CompileProgramOptions &options,
+                             EmissionStatistics &statistics);
+
+} // namespace mlir::hyperparallel
+
+#endif // HYPERPARALLEL_LIB_CODEGEN_COMPILEPROGRAM_H

@@ -1,0 +1,505 @@
+//===- HyperShardToRuntime.cpp - Collectives to calls of the runtime ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Contract in:  local collectives on tensors (after hypershard-partition).
+// Contract out: no op of the dialect.
+//
+//   1. A collective becomes a call of a private function of two buffers, the
+//      operand's and a fresh one for the result. The function takes the pointers
+//      and calls hp_rt_*; equal collectives share it. Pointers thus never escape
+//      the sight of bufferization and deallocation.
+//   2. A started collective returns the runtime's future; `done` reads the operand
+//      once more, so that nothing writes to it or frees it in between.
+//   3. `axis_index` is arithmetic on the device id; `slice_local` a slice at a
+//      computed offset, of the operand padded with zeros where it does not divide.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/HyperShard/HyperShard.h"
+#include "dialects/HyperShard/MeshAxes.h"
+#include "lib/Conversion/Passes.h"
+#include "lib/Conversion/RuntimeCalls.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::hyperparallel {
+#define GEN_PASS_DEF_CONVERTHYPERSHARDTORUNTIME
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlir::hyperparallel
+
+using namespace mlir;
+
+namespace mlir::hyperparallel {
+
+using namespace hypershard;
+
+namespace {
+/// The devices of a call: axes as (stride, size) in device ids.
+struct Group {
+  SmallVector<int64_t> words;
+  int64_t count() const { return words.size() / 2; }
+  int64_t size() const {
+    int64_t product = 1;
+    for (size_t i = 1; i < words.size(); i += 2)
+      product *= words[i];
+    return product;
+  }
+};
+
+/// A call of the runtime, but for its two pointers: name, and what follows them.
+struct RuntimeCollective {
+  StringRef name;
+  /// Writes the arguments behind the pointers.
+  std::function<SmallVector<Value>(RuntimeCallBuilder &)> writeArguments;
+  /// Tells calls of one name apart.
+  std::string key;
+};
+} // namespace
+
+static Group getGroup(Operation *op, FlatSymbolRefAttr meshName,
+                      ArrayAttr axes) {
+  MeshAxes mesh(lookupMesh(op, meshName).getMesh());
+  Group group;
+  for (Axis axis : mesh.fromAttrs(axes)) {
+    group.words.push_back(mesh.stride(axis));
+    group.words.push_back(axis.size);
+  }
+  return group;
+}
+
+/// Elements before, along and behind a dimension.
+static std::array<int64_t, 3> splitShape(RankedTensorType type, int64_t dim) {
+  std::array<int64_t, 3> parts = {1, type.getDimSize(dim), 1};
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (i != dim)
+      parts[i < dim ? 0 : 2] *= type.getDimSize(i);
+  return parts;
+}
+
+static int64_t getBytes(RankedTensorType type) {
+  return type.getNumElements() * getElementBytes(type.getElementType());
+}
+
+static std::string makeKey(StringRef name, ArrayRef<int64_t> numbers,
+                           RankedTensorType in, RankedTensorType out) {
+  std::string key = name.str();
+  llvm::raw_string_ostream stream(key);
+  for (int64_t number : numbers)
+    stream << "," << number;
+  stream << in << out;
+  return key;
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments of each call
+//===----------------------------------------------------------------------===//
+
+/// Words that are plain numbers; `narrow` names those that are 32 bits wide.
+static RuntimeCollective makeCall(StringRef name, ArrayRef<int64_t> numbers,
+                                  ArrayRef<unsigned> narrow,
+                                  ArrayRef<Group> groups, RankedTensorType in,
+                                  RankedTensorType out) {
+  RuntimeCollective call;
+  call.name = name;
+  SmallVector<int64_t> values(numbers), keyed(numbers);
+  SmallVector<unsigned> narrowValues(narrow);
+  SmallVector<Group> groupValues(groups);
+  for (const Group &group : groups) {
+    keyed.push_back(-1);
+    llvm::append_range(keyed, group.words);
+  }
+  call.key = makeKey(name, keyed, in, out);
+  call.writeArguments = [=](RuntimeCallBuilder &runtime) {
+    SmallVector<Value> arguments;
+    for (auto [number, value] : llvm::enumerate(values))
+      arguments.push_back(llvm::is_contained(narrowValues, number)
+                              ? runtime.i32(value)
+                              : runtime.i64(value));
+    for (const Group &group : groupValues) {
+      arguments.push_back(runtime.constantWords(group.words));
+      arguments.push_back(runtime.i64(group.count()));
+    }
+    return arguments;
+  };
+  return call;
+}
+
+static int64_t getReduction(Reduction kind) {
+  switch (kind) {
+  case Reduction::Sum:
+    return 0;
+  case Reduction::Max:
+    return 1;
+  case Reduction::Min:
+    return 2;
+  case Reduction::Prod:
+    return 3;
+  case Reduction::And:
+    return 4;
+  case Reduction::Or:
+    return 5;
+  }
+  llvm_unreachable("unknown reduction");
+}
+
+/// The call for a collective or its `_start` form; `out` is the result's type.
+static RuntimeCollective getCall(Operation *op, RankedTensorType in,
+                                 RankedTensorType out) {
+  int64_t dtype = *getRuntimeDtype(in.getElementType());
+  int64_t bytes = getElementBytes(in.getElementType());
+  auto group = [&](auto collective) {
+    return getGroup(op, collective.getMeshAttr(), collective.getAxesAttr());
+  };
+  auto gather = [&](auto collective, StringRef name) {
+    auto [outer, size, inner] = splitShape(in, collective.getDim());
+    return makeCall(name, {outer, size, inner, dtype}, {3},
+                    {group(collective)}, in, out);
+  };
+  auto reduce = [&](auto collective, StringRef name) {
+    return makeCall(
+        name, {in.getNumElements(), dtype, getReduction(collective.getKind())},
+        {1, 2}, {group(collective)}, in, out);
+  };
+  auto scatter = [&](auto collective, StringRef name) {
+    auto [outer, size, inner] = splitShape(out, collective.getDim());
+    return makeCall(
+        name, {outer, size, inner, dtype, getReduction(collective.getKind())},
+        {3, 4}, {group(collective)}, in, out);
+  };
+  auto exchange = [&](auto collective, StringRef name) {
+    RuntimeCollective call = makeCall(
+        name,
+        {int64_t(collective.getSplitDim()), int64_t(collective.getConcatDim()),
+         bytes},
+        {}, {group(collective)}, in, out);
+    auto rest = call.writeArguments;
+    SmallVector<int64_t> shape(in.getShape());
+    call.writeArguments = [rest, shape](RuntimeCallBuilder &runtime) {
+      SmallVector<Value> arguments = {runtime.i64(shape.size()),
+                                      runtime.constantWords(shape)};
+      llvm::append_range(arguments, rest(runtime));
+      return arguments;
+    };
+    return call;
+  };
+  auto permute = [&](auto collective, StringRef name) {
+    return makeCall(name, {getBytes(in)}, {},
+                    {group(collective),
+                     getGroup(op, collective.getMeshAttr(),
+                              collective.getToAxesAttr())},
+                    in, out);
+  };
+  return llvm::TypeSwitch<Operation *, RuntimeCollective>(op)
+      .Case([&](AllGatherOp c) { return gather(c, "hp_rt_all_gather"); })
+      .Case([&](AllGatherStartOp c) {
+        return gather(c, "hp_rt_all_gather_start");
+      })
+      .Case([&](AllReduceOp c) { return reduce(c, "hp_rt_all_reduce"); })
+      .Case([&](AllReduceStartOp c) {
+        return reduce(c, "hp_rt_all_reduce_start");
+      })
+      .Case([&](ReduceScatterOp c) {
+        return scatter(c, "hp_rt_reduce_scatter");
+      })
+      .Case([&](ReduceScatterStartOp c) {
+        return scatter(c, "hp_rt_reduce_scatter_start");
+      })
+      .Case([&](AllToAllOp c) { return exchange(c, "hp_rt_all_to_all"); })
+      .Case([&](AllToAllStartOp c) {
+        return exchange(c, "hp_rt_all_to_all_start");
+      })
+      .Case([&](PermuteOp c) { return permute(c, "hp_rt_permute"); })
+      .Case([&](PermuteStartOp c) {
+        return permute(c, "hp_rt_permute_start");
+      })
+      .Case([&](HaloExchangeOp c) {
+        auto [outer, size, inner] = splitShape(in, c.getDim());
+        return makeCall("hp_rt_halo_exchange",
+                        {outer, size, inner * bytes, int64_t(c.getGlobalSize()),
+                         int64_t(c.getStride()), int64_t(c.getLo()),
+                         int64_t(c.getSize())},
+                        {}, {group(c)}, in, out);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Rewriting
+//===----------------------------------------------------------------------===//
+
+static MemRefType getBufferType(RankedTensorType type) {
+  return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+namespace {
+class Rewriter {
+public:
+  explicit Rewriter(ModuleOp module) : module(module), symbols(module) {}
+
+  void rewriteCollective(Operation *op);
+  void rewriteStart(Operation *op);
+  void rewriteAxisIndex(AxisIndexOp op);
+  void rewriteSliceLocal(SliceLocalOp op);
+
+private:
+  func::FuncOp getFunction(Operation *op, RankedTensorType in,
+                           RankedTensorType out, bool isStart);
+  func::FuncOp getWaitFunction(Location loc, Type in, Type out);
+  Value axisNumber(OpBuilder &builder, Location loc, const Group &group);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  llvm::StringMap<func::FuncOp> functions;
+};
+} // namespace
+
+static Value toBuffer(OpBuilder &builder, Location loc, Value tensor) {
+  return bufferization::ToBufferOp::create(
+      builder, loc, getBufferType(cast<RankedTensorType>(tensor.getType())),
+      tensor, /*read_only=*/true);
+}
+
+static Value toTensor(OpBuilder &builder, Location loc, Value buffer,
+                      RankedTensorType type) {
+  return bufferization::ToTensorOp::create(builder, loc, type, buffer,
+                                           /*restrict=*/true,
+                                           /*writable=*/true);
+}
+
+static Value allocate(OpBuilder &builder, Location loc, RankedTensorType type) {
+  return memref::AllocOp::create(builder, loc, getBufferType(type),
+                                 builder.getI64IntegerAttr(64));
+}
+
+func::FuncOp Rewriter::getFunction(Operation *op, RankedTensorType in,
+                                   RankedTensorType out, bool isStart) {
+  RuntimeCollective call = getCall(op, in, out);
+  func::FuncOp &known = functions[call.key];
+  if (known)
+    return known;
+  MLIRContext *context = module.getContext();
+  Location loc = op->getLoc();
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  SmallVector<Type> results;
+  if (isStart)
+    results.push_back(pointer);
+  auto function = func::FuncOp::create(
+      builder, loc, op->getName().stripDialect(),
+      builder.getFunctionType({getBufferType(in), getBufferType(out)},
+                              results));
+  function.setPrivate();
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  RuntimeCallBuilder runtime(builder, loc);
+  SmallVector<Value> arguments = {runtime.pointerTo(function.getArgument(0)),
+                                  runtime.pointerTo(function.getArgument(1))};
+  llvm::append_range(arguments, call.writeArguments(runtime));
+  Value future =
+      runtime.call(call.name, arguments, isStart ? pointer : Type());
+  func::ReturnOp::create(builder, loc,
+                         isStart ? ValueRange(future) : ValueRange());
+  function->remove();
+  symbols.insert(function);
+  return known = function;
+}
+
+void Rewriter::rewriteCollective(Operation *op) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  auto in = cast<RankedTensorType>(op->getOperand(0).getType());
+  auto out = cast<RankedTensorType>(op->getResult(0).getType());
+  Value source = toBuffer(builder, loc, op->getOperand(0));
+  Value target = allocate(builder, loc, out);
+  func::CallOp::create(builder, loc, getFunction(op, in, out, false),
+                       ValueRange{source, target});
+  op->getResult(0).replaceAllUsesWith(toTensor(builder, loc, target, out));
+  op->erase();
+}
+
+func::FuncOp Rewriter::getWaitFunction(Location loc, Type in, Type out) {
+  std::string key = "wait";
+  llvm::raw_string_ostream(key) << in << out;
+  func::FuncOp &known = functions[key];
+  if (known)
+    return known;
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto pointer = LLVM::LLVMPointerType::get(module.getContext());
+  auto function = func::FuncOp::create(
+      builder, loc, "wait", builder.getFunctionType({pointer, in, out}, {}));
+  function.setPrivate();
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  RuntimeCallBuilder(builder, loc).call("hp_rt_wait", {function.getArgument(0)});
+  func::ReturnOp::create(builder, loc);
+  function->remove();
+  symbols.insert(function);
+  return known = function;
+}
+
+void Rewriter::rewriteStart(Operation *op) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  Value input = op->getOperand(0);
+  auto in = cast<RankedTensorType>(input.getType());
+  auto out = cast<FutureType>(op->getResult(0).getType()).getValueType();
+  Value source = toBuffer(builder, loc, input);
+  Value target = allocate(builder, loc, out);
+  auto call =
+      func::CallOp::create(builder, loc, getFunction(op, in, out, true),
+                           ValueRange{source, target});
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
+    auto done = cast<DoneOp>(user);
+    builder.setInsertionPoint(done);
+    Value again = toBuffer(builder, done.getLoc(), input);
+    func::CallOp::create(
+        builder, done.getLoc(),
+        getWaitFunction(done.getLoc(), again.getType(), target.getType()),
+        ValueRange{call.getResult(0), again, target});
+    done.getResult().replaceAllUsesWith(
+        toTensor(builder, done.getLoc(), target, out));
+    done->erase();
+  }
+  op->erase();
+}
+
+/// This device's rank in the group.
+Value Rewriter::axisNumber(OpBuilder &builder, Location loc,
+                           const Group &group) {
+  RuntimeCallBuilder runtime(builder, loc);
+  Value rank = arith::ConstantIndexOp::create(builder, loc, 0);
+  if (group.size() == 1)
+    return rank;
+  Value word = runtime.call("hp_rt_device_id", {}, builder.getI64Type());
+  Value id = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                        word);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  for (int64_t i = 0; i < group.count(); ++i) {
+    int64_t stride = group.words[2 * i], size = group.words[2 * i + 1];
+    Value coordinate =
+        arith::DivUIOp::create(builder, loc, id, constant(stride));
+    coordinate =
+        arith::RemUIOp::create(builder, loc, coordinate, constant(size));
+    rank = arith::MulIOp::create(builder, loc, rank, constant(size));
+    rank = arith::AddIOp::create(builder, loc, rank, coordinate);
+  }
+  return rank;
+}
+
+void Rewriter::rewriteAxisIndex(AxisIndexOp op) {
+  OpBuilder builder(op);
+  op.getResult().replaceAllUsesWith(axisNumber(
+      builder, op.getLoc(), getGroup(op, op.getMeshAttr(), op.getAxesAttr())));
+  op->erase();
+}
+
+void Rewriter::rewriteSliceLocal(SliceLocalOp op) {
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  Group group = getGroup(op, op.getMeshAttr(), op.getAxesAttr());
+  auto in = cast<RankedTensorType>(op.getInput().getType());
+  auto out = cast<RankedTensorType>(op.getResult().getType());
+  int64_t dim = op.getDim();
+  int64_t block = out.getDimSize(dim);
+  Value source = op.getInput();
+  int64_t missing = block * group.size() - in.getDimSize(dim);
+  if (missing > 0) {
+    SmallVector<OpFoldResult> low(in.getRank(), builder.getIndexAttr(0));
+    SmallVector<OpFoldResult> high = low;
+    high[dim] = builder.getIndexAttr(missing);
+    SmallVector<int64_t> shape(in.getShape());
+    shape[dim] += missing;
+    Value zero = arith::ConstantOp::create(
+        builder, loc, builder.getZeroAttr(in.getElementType()));
+    source = tensor::PadOp::create(
+        builder, loc, RankedTensorType::get(shape, in.getElementType()), source,
+        low, high, zero);
+  }
+  Value offset = arith::MulIOp::create(
+      builder, loc, axisNumber(builder, loc, group),
+      arith::ConstantIndexOp::create(builder, loc, block));
+  SmallVector<OpFoldResult> offsets(in.getRank(), builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(in.getRank(), builder.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t size : out.getShape())
+    sizes.push_back(builder.getIndexAttr(size));
+  offsets[dim] = offset;
+  op.getResult().replaceAllUsesWith(tensor::ExtractSliceOp::create(
+      builder, loc, out, source, offsets, sizes, strides));
+  op->erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
+static bool isStart(Operation *op) {
+  return isa<AllGatherStartOp, AllReduceStartOp, ReduceScatterStartOp,
+             AllToAllStartOp, PermuteStartOp>(op);
+}
+
+static bool isCollective(Operation *op) {
+  return isa<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp, PermuteOp,
+             HaloExchangeOp>(op);
+}
+
+/// What the runtime needs: a known element type and static shapes.
+static LogicalResult verifyCollective(Operation *op) {
+  auto in = cast<RankedTensorType>(op->getOperand(0).getType());
+  if (!in.hasStaticShape())
+    return op->emitError("expected an operand of static shape but got ") << in;
+  if (!getRuntimeDtype(in.getElementType()))
+    return op->emitError("expected elements that the runtime has (i1, i8, i16, "
+                         "i32, i64, f16, bf16, f32, f64) but got ")
+           << in.getElementType();
+  return success();
+}
+
+namespace {
+struct ConvertHyperShardToRuntimePass
+    : impl::ConvertHyperShardToRuntimeBase<ConvertHyperShardToRuntimePass> {
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    WalkResult walked = getOperation().walk([&](Operation *op) {
+      if (!isa<HyperShardDialect>(op->getDialect()) || isa<MeshOp, DoneOp>(op))
+        return WalkResult::advance();
+      if (!isCollective(op) && !isStart(op) &&
+          !isa<AxisIndexOp, SliceLocalOp>(op)) {
+        op->emitError("expected the program of one device but got ")
+            << op->getName() << "; run hypershard-partition-program first";
+        return WalkResult::interrupt();
+      }
+      if (!isa<AxisIndexOp>(op) && failed(verifyCollective(op)))
+        return WalkResult::interrupt();
+      ops.push_back(op);
+      return WalkResult::advance();
+    });
+    if (walked.wasInterrupted())
+      return signalPassFailure();
+    Rewriter rewriter(getOperation());
+    for (Operation *op : ops) {
+      if (auto index = dyn_cast<AxisIndexOp>(op))
+        rewriter.rewriteAxisIndex(index);
+      else if (auto slice = dyn_cast<SliceLocalOp>(op))
+        rewriter.rewriteSliceLocal(slice);
+      else if (isStart(op))
+        rewriter.rewriteStart(op);
+      else
+        rewriter.rewriteCollective(op);
+      ++numConverted;
+    }
+    for (auto mesh :
+         llvm::make_early_inc_range(getOperation().getOps<MeshOp>()))
+      mesh->erase();
+  }
+};
+} // namespace
+
+} // namespace mlir::hyperparallel

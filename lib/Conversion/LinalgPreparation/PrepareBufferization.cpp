@@ -1,0 +1,110 @@
+//===- PrepareBufferization.cpp - Last words on tensors -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs right before one-shot bufferization; no clean-up may come between.
+//
+//   1. Arguments are read-only: weights and activations belong to the caller.
+//   2. Every use of a fill or an uninitialised tensor gets its own, so that
+//      bufferization neither copies filled buffers nor keeps them alive.
+//   3. A contraction that adds to a fill with zero is marked `hp.overwrite` and
+//      takes an uninitialised init: the result is written, not added to.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
+#include "lib/Conversion/Passes.h"
+
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+namespace mlir::hyperparallel {
+#define GEN_PASS_DEF_PREPAREBUFFERIZATION
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlir::hyperparallel
+
+using namespace mlir;
+using linalg::GenericOp;
+
+namespace mlir::hyperparallel {
+
+static void markArgumentsReadOnly(func::FuncOp function) {
+  Builder builder(function.getContext());
+  for (unsigned number = 0; number < function.getNumArguments(); ++number)
+    if (isa<TensorType>(function.getArgumentTypes()[number]))
+      function.setArgAttr(number,
+                          bufferization::BufferizationDialect::kWritableAttrName,
+                          builder.getBoolAttr(false));
+}
+
+/// Results become arguments, behind the others; how many is kept.
+static void recordResultCount(func::FuncOp function) {
+  Builder builder(function.getContext());
+  function->setAttr("hp.num_results",
+                    builder.getI64IntegerAttr(function.getNumResults()));
+}
+
+/// Gives all uses of `op`, but one, a copy of their own; erases it if unused.
+static void copyForEachUse(Operation *op) {
+  OpBuilder builder(op);
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : op->getUses())
+    uses.push_back(&use);
+  if (uses.empty())
+    return op->erase();
+  for (OpOperand *use : llvm::drop_begin(uses)) {
+    builder.setInsertionPoint(use->getOwner());
+    use->set(builder.clone(*op)->getResult(0));
+  }
+}
+
+static bool isZero(Value value) {
+  return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
+}
+
+/// Step 5.
+static void markOverwriting(Operation *root) {
+  root->walk([](GenericOp op) {
+    if (!isRuntimeContraction(op) || !op.hasPureTensorSemantics())
+      return;
+    OpOperand *init = op.getDpsInitOperand(0);
+    auto fill = init->get().getDefiningOp<linalg::FillOp>();
+    if (!fill || !isZero(fill.getInputs()[0]))
+      return;
+    OpBuilder builder(op);
+    auto type = cast<RankedTensorType>(init->get().getType());
+    if (!type.hasStaticShape())
+      return;
+    init->set(tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(),
+                                      type.getElementType()));
+    op->setAttr("hp.overwrite", builder.getUnitAttr());
+  });
+}
+
+namespace {
+struct PrepareBufferizationPass
+    : impl::PrepareBufferizationBase<PrepareBufferizationPass> {
+  void runOnOperation() override {
+    getOperation().walk(markArgumentsReadOnly);
+    getOperation().walk(recordResultCount);
+    markOverwriting(getOperation());
+    // Fills first: each brings the tensor that it fills.
+    SmallVector<Operation *> fills, empties;
+    getOperation().walk([&](linalg::FillOp op) {
+      if (op.hasPureTensorSemantics())
+        fills.push_back(op);
+    });
+    llvm::for_each(fills, copyForEachUse);
+    getOperation().walk([&](tensor::EmptyOp op) { empties.push_back(op); });
+    llvm::for_each(empties, copyForEachUse);
+  }
+};
+} // namespace
+
+} // namespace mlir::hyperparallel

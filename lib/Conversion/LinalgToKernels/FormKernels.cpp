@@ -1,0 +1,492 @@
+//===- FormKernels.cpp - Linalg on buffers to kernel functions ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Contract in:  linalg, memref, scf, func and arith on buffers.
+// Contract out: no linalg but contractions for the runtime. Every group of
+//   `formKernelGroups` is a call of a private function
+//     @kernel(buffers…, scalars…, %begin: index, %end: index)
+//   which runs the iterations [begin, end) of the group's outer loops, flattened.
+//   A call with `hp.parallel_grain = g` may be cut in pieces of at least g
+//   iterations that run at the same time; the program means the same without.
+//
+//   1. Form groups. Where all members are exhausted by the outer loops, the
+//      contiguous one becomes an inner loop, for the vectoriser.
+//   2. A buffer that only one group touches, and only at the place of the outer
+//      iteration, shrinks to the part of one iteration, on the stack.
+//   3. Write the function: arguments are the roots of the buffers; views are
+//      made anew inside. Equal kernels are written once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
+#include "lib/Conversion/LinalgToKernels/LoopNest.h"
+#include "lib/Conversion/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::hyperparallel {
+#define GEN_PASS_DEF_FORMKERNELS
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlir::hyperparallel
+
+using namespace mlir;
+using linalg::LinalgOp;
+
+namespace mlir::hyperparallel {
+
+/// Stack space of one kernel. Worker threads have the system's default stack.
+static constexpr int64_t kMaxStackBytes = 256 * 1024;
+/// Estimated nanoseconds of work worth handing to another core.
+static constexpr double kGrainNanoseconds = 20000;
+
+//===----------------------------------------------------------------------===//
+// Cost
+//===----------------------------------------------------------------------===//
+
+/// Estimated nanoseconds of one iteration of the op's body, vectorised.
+static double getBodyCost(LinalgOp op) {
+  double cost = 0.1;
+  op.getBlock()->walk([&](Operation *nested) {
+    StringRef name = nested->getName().getStringRef();
+    if (isa<memref::LoadOp>(nested))
+      cost += 1.0;
+    else if (name.starts_with("math."))
+      cost += 1.5;
+    else if (name == "arith.divf")
+      cost += 0.5;
+    else
+      cost += 0.1;
+  });
+  return cost;
+}
+
+static double getIterationCost(const KernelGroup &group) {
+  double cost = 5;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    double iterations = 1;
+    for (auto [loop, extent] : llvm::enumerate(op.getStaticLoopRanges()))
+      if (!llvm::is_contained(member.outer, loop))
+        iterations *= ShapedType::isDynamic(extent) ? 1024 : extent;
+    cost += iterations * getBodyCost(op);
+  }
+  return cost;
+}
+
+//===----------------------------------------------------------------------===//
+// Decisions
+//===----------------------------------------------------------------------===//
+
+/// Leaves an inner loop for the vectoriser where the outer loops take all.
+static void demoteContiguousLoop(KernelGroup &group) {
+  if (group.getNumOuterLoops() < 2)
+    return;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    if (op.getNumLoops() != member.outer.size())
+      return;
+  }
+  const KernelMember &last = group.members.back();
+  unsigned contiguous = getInnermostLoop(last.op);
+  size_t position = llvm::find(last.outer, contiguous) - last.outer.begin();
+  for (KernelMember &member : group.members)
+    member.outer.erase(member.outer.begin() + position);
+}
+
+/// The index positions of `buffer` that the outer loops fix, if every use of
+/// the buffer is by the group and at those positions; else nothing.
+static std::optional<SmallVector<bool>>
+getFixedPositions(memref::AllocOp alloc, const KernelGroup &group) {
+  MemRefType type = alloc.getType();
+  if (!type.hasStaticShape() || !type.getLayout().isIdentity())
+    return std::nullopt;
+  std::optional<SmallVector<bool>> fixed;
+  // Position of each outer loop in the index list; the same for all uses.
+  SmallVector<std::optional<size_t>> places(group.getNumOuterLoops());
+  bool first = true;
+  for (Operation *user : alloc->getUsers()) {
+    const auto *member = llvm::find_if(group.members, [&](KernelMember m) {
+      return m.op.getOperation() == user;
+    });
+    if (member == group.members.end())
+      return std::nullopt;
+    LinalgOp op = member->op;
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (operand.get() != alloc.getResult())
+        continue;
+      AffineMap map = op.getMatchingIndexingMap(&operand);
+      for (auto [t, loop] : llvm::enumerate(member->outer)) {
+        AffineExpr dim = getAffineDimExpr(loop, map.getContext());
+        const AffineExpr *place = llvm::find(map.getResults(), dim);
+        if (place == map.getResults().end())
+          return std::nullopt;
+        size_t position = place - map.getResults().begin();
+        if (!first && places[t] != position)
+          return std::nullopt;
+        places[t] = position;
+      }
+      first = false;
+    }
+  }
+  if (first)
+    return std::nullopt;
+  fixed.emplace(type.getRank(), false);
+  for (std::optional<size_t> place : places)
+    if (place)
+      (*fixed)[*place] = true;
+  return fixed;
+}
+
+//===----------------------------------------------------------------------===//
+// Writing one kernel
+//===----------------------------------------------------------------------===//
+
+namespace {
+class KernelWriter {
+public:
+  KernelWriter(ModuleOp module, KernelGroup &group, StringRef name)
+      : group(group), name(name), context(module.getContext()),
+        builder(context), loc(group.members.back().op.getLoc()),
+        callSite(group.members.back().op) {}
+
+  func::FuncOp write();
+  /// Arguments of the call, without begin and end.
+  ArrayRef<Value> getCaptures() const { return captures; }
+  /// Flat number of outer iterations, at the call site.
+  Value getIterationCount();
+  ArrayRef<memref::AllocOp> getLocalBuffers() const { return localBuffers; }
+
+private:
+  void placeLocalBuffers();
+  void captureOperands();
+  Value capture(Value outside);
+  Value addArgument(Value outside);
+  Value rebuildStrided(Value root);
+  BufferAccess getBuffer(Value outside);
+  Value outerExtent(size_t t, OpBuilder &at);
+  void writeLoops(Value begin, Value end);
+
+  KernelGroup &group;
+  StringRef name;
+  MLIRContext *context;
+  OpBuilder builder;
+  Location loc;
+  OpBuilder callSite;
+  func::FuncOp function;
+  IRMapping mapping;
+  SmallVector<Value> captures;
+  SmallVector<memref::AllocOp> localBuffers;
+  DenseMap<Value, BufferAccess> local;
+};
+} // namespace
+
+/// True for ops that cost nothing and are made anew inside of a kernel.
+static bool isRematerialised(Operation *op) {
+  if (op->hasTrait<OpTrait::ConstantLike>() || isa<memref::GetGlobalOp>(op))
+    return true;
+  return isa<ViewLikeOpInterface, memref::CastOp>(op) && op->getNumRegions() == 0 &&
+         op->getNumResults() == 1 && isMemoryEffectFree(op);
+}
+
+static bool isBarePointer(MemRefType type) {
+  return type.hasStaticShape() && type.getLayout().isIdentity();
+}
+
+Value KernelWriter::addArgument(Value outside) {
+  captures.push_back(outside);
+  Block &entry = function.front();
+  return entry.addArgument(outside.getType(), loc);
+}
+
+/// A buffer whose layout a plain pointer does not carry travels as base, offset,
+/// sizes and strides.
+Value KernelWriter::rebuildStrided(Value root) {
+  auto type = cast<MemRefType>(root.getType());
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(callSite, loc, root);
+  Value base = addArgument(metadata.getBaseBuffer());
+  Value offset = addArgument(metadata.getOffset());
+  SmallVector<OpFoldResult> sizes, strides;
+  for (Value size : metadata.getSizes())
+    sizes.push_back(addArgument(size));
+  for (Value stride : metadata.getStrides())
+    strides.push_back(addArgument(stride));
+  int64_t rank = type.getRank();
+  auto dynamic = MemRefType::get(
+      SmallVector<int64_t>(rank, ShapedType::kDynamic), type.getElementType(),
+      StridedLayoutAttr::get(context, ShapedType::kDynamic,
+                             SmallVector<int64_t>(rank, ShapedType::kDynamic)),
+      type.getMemorySpace());
+  Value view = memref::ReinterpretCastOp::create(
+      builder, loc, dynamic, base, OpFoldResult(offset), sizes, strides);
+  return memref::CastOp::create(builder, loc, type, view);
+}
+
+Value KernelWriter::capture(Value outside) {
+  if (Value known = mapping.lookupOrNull(outside))
+    return known;
+  if (Operation *def = outside.getDefiningOp(); def && isRematerialised(def)) {
+    for (Value operand : def->getOperands())
+      capture(operand);
+    builder.clone(*def, mapping);
+    return mapping.lookup(outside);
+  }
+  auto type = dyn_cast<MemRefType>(outside.getType());
+  Value inside = type && !isBarePointer(type) ? rebuildStrided(outside)
+                                              : addArgument(outside);
+  mapping.map(outside, inside);
+  return inside;
+}
+
+void KernelWriter::placeLocalBuffers() {
+  int64_t used = 0;
+  SetVector<Value> candidates;
+  for (const KernelMember &member : group.members)
+    for (Value operand : member.op->getOperands())
+      if (operand.getDefiningOp<memref::AllocOp>())
+        candidates.insert(operand);
+  for (Value candidate : candidates) {
+    auto alloc = candidate.getDefiningOp<memref::AllocOp>();
+    auto fixed = getFixedPositions(alloc, group);
+    MemRefType type = alloc.getType();
+    if (!fixed || !type.getElementType().isIntOrIndexOrFloat())
+      continue;
+    SmallVector<int64_t> shape;
+    for (auto [size, isFixed] : llvm::zip_equal(type.getShape(), *fixed))
+      if (!isFixed)
+        shape.push_back(size);
+    auto localType = MemRefType::get(shape, type.getElementType());
+    int64_t width = type.getElementType().isIndex()
+                        ? 64
+                        : type.getElementTypeBitWidth();
+    int64_t bytes = localType.getNumElements() * ((width + 7) / 8);
+    if (used + bytes > kMaxStackBytes)
+      continue;
+    used += bytes;
+    Value buffer = memref::AllocaOp::create(builder, loc, localType,
+                                            builder.getI64IntegerAttr(64));
+    local[candidate] = {buffer, *fixed};
+    localBuffers.push_back(alloc);
+  }
+}
+
+void KernelWriter::captureOperands() {
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    for (Value operand : op->getOperands())
+      if (!local.contains(operand))
+        capture(operand);
+    op.getBlock()->walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        if (!op->getRegion(0).isAncestor(operand.getParentRegion()) &&
+            !local.contains(operand))
+          capture(operand);
+    });
+  }
+}
+
+BufferAccess KernelWriter::getBuffer(Value outside) {
+  if (auto it = local.find(outside); it != local.end())
+    return it->second;
+  return {mapping.lookup(outside), {}};
+}
+
+/// Extent of the t-th outer loop; `at` is the kernel or the call site.
+Value KernelWriter::outerExtent(size_t t, OpBuilder &at) {
+  const KernelMember &member = group.members.front();
+  LinalgOp op = member.op;
+  unsigned loop = member.outer[t];
+  int64_t extent = op.getStaticLoopRanges()[loop];
+  if (!ShapedType::isDynamic(extent))
+    return arith::ConstantIndexOp::create(at, loc, extent);
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    for (auto [position, expr] : llvm::enumerate(map.getResults()))
+      if (expr == getAffineDimExpr(loop, context))
+        return memref::DimOp::create(
+            at, loc, &at == &builder ? mapping.lookup(operand.get())
+                                     : operand.get(),
+            position);
+  }
+  llvm_unreachable("linalg verifies that every loop bounds some operand");
+}
+
+Value KernelWriter::getIterationCount() {
+  Value count = arith::ConstantIndexOp::create(callSite, loc, 1);
+  for (size_t t = 0; t < group.getNumOuterLoops(); ++t)
+    count = callSite.createOrFold<arith::MulIOp>(loc, count,
+                                                 outerExtent(t, callSite));
+  return count;
+}
+
+void KernelWriter::writeLoops(Value begin, Value end) {
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  size_t numOuter = group.getNumOuterLoops();
+  SmallVector<Value> extents;
+  for (size_t t = 0; t < numOuter; ++t)
+    extents.push_back(outerExtent(t, builder));
+  auto loop = scf::ForOp::create(builder, loc, begin, end, one);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  SmallVector<Value> variables(numOuter);
+  Value rest = loop.getInductionVar();
+  for (size_t t = numOuter; t-- > 0;) {
+    if (t == 0) {
+      variables[t] = rest;
+      break;
+    }
+    variables[t] = arith::RemUIOp::create(builder, loc, rest, extents[t]);
+    rest = arith::DivUIOp::create(builder, loc, rest, extents[t]);
+  }
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    LoopNestContext nest;
+    nest.outerVariables.resize(op.getNumLoops());
+    for (auto [loopNumber, variable] :
+         llvm::zip_equal(member.outer, variables))
+      nest.outerVariables[loopNumber] = variable;
+    nest.mapping = &mapping;
+    auto lookup = [&](Value value) { return getBuffer(value); };
+    nest.getBuffer = lookup;
+    buildLoopNest(builder, op, nest);
+  }
+}
+
+func::FuncOp KernelWriter::write() {
+  function = func::FuncOp::create(loc, name, builder.getFunctionType({}, {}));
+  function.setPrivate();
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  placeLocalBuffers();
+  captureOperands();
+  Block &entry = function.front();
+  Value begin = entry.addArgument(builder.getIndexType(), loc);
+  Value end = entry.addArgument(builder.getIndexType(), loc);
+  writeLoops(begin, end);
+  func::ReturnOp::create(builder, loc);
+  function.setType(builder.getFunctionType(entry.getArgumentTypes(), {}));
+  function->setAttr("hp.kernel", builder.getUnitAttr());
+
+  // Buffers with roots that are known to be distinct do not alias.
+  SmallVector<Value> roots;
+  for (Value captured : captures)
+    if (isa<MemRefType>(captured.getType()))
+      roots.push_back(getBufferRoot(captured));
+  for (auto [number, captured] : llvm::enumerate(captures)) {
+    if (!isa<MemRefType>(captured.getType()))
+      continue;
+    Value root = getBufferRoot(captured);
+    if (llvm::count_if(roots, [&](Value other) {
+          return mayAlias(root, other);
+        }) == 1)
+      function.setArgAttr(number, LLVM::LLVMDialect::getNoAliasAttrName(),
+                          builder.getUnitAttr());
+  }
+  return function;
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct FormKernelsPass : impl::FormKernelsBase<FormKernelsPass> {
+  void runOnOperation() override;
+  void rewriteGroup(KernelGroup &group, StringRef parentName,
+                    SymbolTable &symbols);
+
+  /// Printed kernel (without its name) to the function that holds it.
+  llvm::StringMap<func::FuncOp> known;
+};
+} // namespace
+
+static std::string printWithoutName(func::FuncOp function) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  Attribute name = function.getSymNameAttr();
+  function.setSymName("kernel");
+  function->print(stream, OpPrintingFlags().useLocalScope());
+  function.setSymNameAttr(cast<StringAttr>(name));
+  return text;
+}
+
+void FormKernelsPass::rewriteGroup(KernelGroup &group, StringRef parentName,
+                                   SymbolTable &symbols) {
+  demoteContiguousLoop(group);
+  KernelWriter writer(getOperation(), group, (parentName + "_kernel").str());
+  func::FuncOp kernel = writer.write();
+
+  auto [entry, isNew] = known.try_emplace(printWithoutName(kernel), kernel);
+  if (isNew) {
+    symbols.insert(kernel);
+    ++numKernels;
+  } else {
+    kernel->destroy();
+    kernel = entry->second;
+    ++numShared;
+  }
+
+  LinalgOp last = group.members.back().op;
+  OpBuilder builder(last);
+  Location loc = last.getLoc();
+  Value count = writer.getIterationCount();
+  SmallVector<Value> arguments = llvm::to_vector(writer.getCaptures());
+  arguments.push_back(arith::ConstantIndexOp::create(builder, loc, 0));
+  arguments.push_back(count);
+  auto call = func::CallOp::create(builder, loc, kernel, arguments);
+
+  int64_t grain = std::max<int64_t>(
+      1, int64_t(kGrainNanoseconds / getIterationCost(group)));
+  IntegerAttr constant;
+  bool isSmall = matchPattern(count, m_Constant(&constant)) &&
+                 constant.getInt() <= grain;
+  if (!isSmall)
+    call->setAttr("hp.parallel_grain", builder.getI64IntegerAttr(grain));
+
+  numFused += group.members.size() - 1;
+  for (KernelMember &member : group.members)
+    member.op->erase();
+  for (memref::AllocOp alloc : writer.getLocalBuffers()) {
+    alloc->erase();
+    ++numLocalBuffers;
+  }
+}
+
+void FormKernelsPass::runOnOperation() {
+  SymbolTable symbols(getOperation());
+  known.clear();
+  SmallVector<func::FuncOp> functions;
+  for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+    if (!function.isExternal() && !function->hasAttr("hp.kernel"))
+      functions.push_back(function);
+  for (func::FuncOp function : functions) {
+    // A copy is a kernel like any other.
+    function.walk([](memref::CopyOp copy) {
+      OpBuilder builder(copy);
+      linalg::CopyOp::create(builder, copy.getLoc(), copy.getSource(),
+                             copy.getTarget());
+      copy->erase();
+    });
+    SmallVector<Block *> blocks;
+    function.walk([&](Block *block) {
+      if (!isa<LinalgOp>(block->getParentOp()) &&
+          !block->getParentOp()->getParentOfType<LinalgOp>())
+        blocks.push_back(block);
+    });
+    for (Block *block : blocks)
+      for (KernelGroup &group : formKernelGroups(*block))
+        rewriteGroup(group, function.getSymName(), symbols);
+  }
+}
+
+} // namespace mlir::hyperparallel

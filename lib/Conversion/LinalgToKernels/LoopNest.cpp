@@ -1,0 +1,314 @@
+//===- LoopNest.cpp - Scalar loops for one linalg op ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   1. Order the loops that are left: parallel before reduction, and the one
+//      along which most operands are contiguous innermost.
+//   2. Give every value of the body a level, the number of loops (from outside)
+//      it depends on; the op is written at that level. An assertion on a row's
+//      index thus runs once a row and does not keep the row from vectorising.
+//   3. If all loops from some level inward are reductions, the results live in
+//      loop-carried values from there on and are stored once after the loops.
+//
+// Float arithmetic may be contracted (multiply-add), and combiners of
+// reductions may be reassociated; nothing else is relaxed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/LinalgToKernels/LoopNest.h"
+#include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
+
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using linalg::LinalgOp;
+
+namespace mlir::hyperparallel {
+
+namespace {
+class LoopNestBuilder {
+public:
+  LoopNestBuilder(OpBuilder &builder, LinalgOp op,
+                  const LoopNestContext &context)
+      : builder(builder), op(op), context(context), loc(op.getLoc()),
+        mapping(*context.mapping), extents(op.getStaticLoopRanges()) {}
+
+  void build() {
+    if (llvm::is_contained(extents, 0))
+      return;
+    orderLoops();
+    assignLevels();
+    openLoops(0);
+  }
+
+private:
+  void orderLoops();
+  void assignLevels();
+  void openLoops(unsigned level);
+  void emitLevel(unsigned level);
+  void emitBodyOp(Operation &nested);
+  Value loadOperand(OpOperand &operand);
+  void storeResults();
+  SmallVector<Value> getIndices(OpOperand &operand,
+                                const BufferAccess &access);
+  Value getExtent(unsigned loop);
+  unsigned getLoopLevel(unsigned loop) const;
+  unsigned getMapLevel(AffineMap map) const;
+
+  unsigned numLevels() const { return inner.size(); }
+  Value yielded(unsigned result) {
+    return op.getBlock()->getTerminator()->getOperand(result);
+  }
+
+  OpBuilder &builder;
+  LinalgOp op;
+  const LoopNestContext &context;
+  Location loc;
+  IRMapping mapping; // a copy: body values are private to this nest
+  SmallVector<int64_t> extents;
+  SmallVector<unsigned> inner;       // loops written here, outermost first
+  SmallVector<Value> variables;      // of every loop of the op
+  DenseMap<Operation *, unsigned> opLevels;
+  DenseMap<Value, unsigned> valueLevels;
+  unsigned accumulateFrom = 0; // results are loop-carried from this level on
+  bool accumulates = false;
+};
+} // namespace
+
+void LoopNestBuilder::orderLoops() {
+  variables = context.outerVariables;
+  SmallVector<unsigned> parallel, reduction;
+  auto iterators = op.getIteratorTypesArray();
+  for (unsigned loop = 0, e = op.getNumLoops(); loop < e; ++loop) {
+    if (variables[loop])
+      continue;
+    (linalg::isParallelIterator(iterators[loop]) ? parallel : reduction)
+        .push_back(loop);
+  }
+  inner.append(parallel);
+  inner.append(reduction);
+  if (inner.empty())
+    return;
+  // A parallel loop goes inside the reductions only to be contiguous.
+  unsigned innermost = getInnermostLoop(op);
+  if (auto *it = llvm::find(inner, innermost); it != inner.end()) {
+    inner.erase(it);
+    inner.push_back(innermost);
+  }
+}
+
+unsigned LoopNestBuilder::getLoopLevel(unsigned loop) const {
+  for (auto [level, candidate] : llvm::enumerate(inner))
+    if (candidate == loop)
+      return level + 1;
+  return 0;
+}
+
+unsigned LoopNestBuilder::getMapLevel(AffineMap map) const {
+  unsigned level = 0;
+  for (unsigned loop = 0, e = map.getNumDims(); loop < e; ++loop)
+    if (map.isFunctionOfDim(loop))
+      level = std::max(level, getLoopLevel(loop));
+  return level;
+}
+
+void LoopNestBuilder::assignLevels() {
+  unsigned deepest = numLevels();
+  // Results are carried through the trailing reduction loops.
+  accumulateFrom = deepest;
+  auto iterators = op.getIteratorTypesArray();
+  while (accumulateFrom > 0 &&
+         !linalg::isParallelIterator(iterators[inner[accumulateFrom - 1]]))
+    --accumulateFrom;
+  accumulates = accumulateFrom < deepest;
+
+  bool mayHoistEffects = true; // no loop may be empty
+  for (unsigned loop : inner)
+    mayHoistEffects &= extents[loop] > 0;
+
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned level = deepest;
+    if (!op.isDpsInit(&operand))
+      level = mayHoistEffects ? getMapLevel(op.getMatchingIndexingMap(&operand))
+                              : deepest;
+    valueLevels[op.getMatchingBlockArgument(&operand)] = level;
+  }
+  for (Operation &nested : op.getBlock()->without_terminator()) {
+    unsigned level = 0;
+    if (auto index = dyn_cast<linalg::IndexOp>(nested)) {
+      level = getLoopLevel(index.getDim());
+    } else {
+      nested.walk([&](Operation *part) {
+        for (Value operand : part->getOperands())
+          if (auto it = valueLevels.find(operand); it != valueLevels.end())
+            level = std::max(level, it->second);
+        if (auto index = dyn_cast<linalg::IndexOp>(part))
+          level = std::max(level, getLoopLevel(index.getDim()));
+      });
+      if (!mayHoistEffects && !isPure(&nested))
+        level = deepest;
+    }
+    opLevels[&nested] = level;
+    for (Value result : nested.getResults())
+      valueLevels[result] = level;
+  }
+}
+
+Value LoopNestBuilder::getExtent(unsigned loop) {
+  if (!ShapedType::isDynamic(extents[loop]))
+    return arith::ConstantIndexOp::create(builder, loc, extents[loop]);
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    for (auto [position, expr] : llvm::enumerate(map.getResults())) {
+      if (expr != getAffineDimExpr(loop, map.getContext()))
+        continue;
+      BufferAccess access = context.getBuffer(operand.get());
+      unsigned kept = 0;
+      for (unsigned p = 0; p < position; ++p)
+        kept += !(p < access.dropped.size() && access.dropped[p]);
+      return memref::DimOp::create(builder, loc, access.buffer, kept);
+    }
+  }
+  llvm_unreachable("linalg verifies that every loop bounds some operand");
+}
+
+SmallVector<Value> LoopNestBuilder::getIndices(OpOperand &operand,
+                                               const BufferAccess &access) {
+  SmallVector<Value> indices;
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  for (auto [position, expr] : llvm::enumerate(map.getResults())) {
+    if (position < access.dropped.size() && access.dropped[position])
+      continue;
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      indices.push_back(variables[dim.getPosition()]);
+    else
+      indices.push_back(
+          affine::expandAffineExpr(builder, loc, expr, variables, {}));
+  }
+  return indices;
+}
+
+Value LoopNestBuilder::loadOperand(OpOperand &operand) {
+  if (!isa<MemRefType>(operand.get().getType()))
+    return mapping.lookupOrDefault(operand.get());
+  BufferAccess access = context.getBuffer(operand.get());
+  return memref::LoadOp::create(builder, loc, access.buffer,
+                                getIndices(operand, access));
+}
+
+void LoopNestBuilder::emitBodyOp(Operation &nested) {
+  if (auto index = dyn_cast<linalg::IndexOp>(nested)) {
+    mapping.map(index.getResult(), variables[index.getDim()]);
+    return;
+  }
+  // A load from a buffer of the program (a gather) reads the kernel's view.
+  nested.walk([&](memref::LoadOp load) {
+    if (load.getMemRef().getParentRegion()->isAncestor(op->getParentRegion()))
+      mapping.map(load.getMemRef(),
+                  context.getBuffer(load.getMemRef()).buffer);
+  });
+  Operation *clone = builder.clone(nested, mapping);
+  clone->walk([&](linalg::IndexOp index) {
+    index.getResult().replaceAllUsesWith(variables[index.getDim()]);
+    index->erase();
+  });
+  auto fastMath = dyn_cast<arith::ArithFastMathInterface>(clone);
+  if (!fastMath)
+    return;
+  arith::FastMathFlags flags = arith::FastMathFlags::contract;
+  if (arith::FastMathFlagsAttr given = fastMath.getFastMathFlagsAttr())
+    flags = flags | given.getValue();
+  bool combines = llvm::any_of(nested.getOperands(), [&](Value operand) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    return argument && argument.getOwner() == op.getBlock() &&
+           argument.getArgNumber() >= op.getNumDpsInputs();
+  });
+  if (combines && op.getNumReductionLoops() != 0)
+    flags = flags | arith::FastMathFlags::reassoc;
+  clone->setAttr(fastMath.getFastMathAttrName(),
+                 arith::FastMathFlagsAttr::get(clone->getContext(), flags));
+}
+
+void LoopNestBuilder::emitLevel(unsigned level) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(&operand);
+    if (argument.use_empty() || valueLevels[argument] != level ||
+        mapping.contains(argument))
+      continue;
+    mapping.map(argument, loadOperand(operand));
+  }
+  for (Operation &nested : op.getBlock()->without_terminator())
+    if (opLevels[&nested] == level)
+      emitBodyOp(nested);
+}
+
+void LoopNestBuilder::storeResults() {
+  for (auto [number, init] : llvm::enumerate(op.getDpsInitsMutable())) {
+    BufferAccess access = context.getBuffer(init.get());
+    memref::StoreOp::create(builder, loc,
+                            mapping.lookupOrDefault(yielded(number)),
+                            access.buffer, getIndices(init, access));
+  }
+}
+
+void LoopNestBuilder::openLoops(unsigned level) {
+  if (level == accumulateFrom && accumulates) {
+    // Accumulators: loaded here, carried through the remaining loops.
+    for (OpOperand &init : op.getDpsInitsMutable()) {
+      BlockArgument argument = op.getMatchingBlockArgument(&init);
+      mapping.map(argument, loadOperand(init));
+    }
+  }
+  emitLevel(level);
+  if (level == numLevels()) {
+    if (!accumulates)
+      storeResults();
+    return;
+  }
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value extent = getExtent(inner[level]);
+  SmallVector<Value> carried;
+  bool carries = accumulates && level >= accumulateFrom;
+  if (carries)
+    for (OpOperand &init : op.getDpsInitsMutable())
+      carried.push_back(mapping.lookup(op.getMatchingBlockArgument(&init)));
+  auto loop = scf::ForOp::create(builder, loc, zero, extent, one, carried);
+  OpBuilder::InsertionGuard guard(builder);
+  if (!carries) {
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+    variables[inner[level]] = loop.getInductionVar();
+    openLoops(level + 1);
+  } else {
+    builder.setInsertionPointToStart(loop.getBody());
+    variables[inner[level]] = loop.getInductionVar();
+    for (auto [init, value] :
+         llvm::zip_equal(op.getDpsInitsMutable(), loop.getRegionIterArgs()))
+      mapping.map(op.getMatchingBlockArgument(&init), value);
+    openLoops(level + 1);
+    SmallVector<Value> next;
+    for (unsigned number = 0; number < op.getNumDpsInits(); ++number)
+      next.push_back(mapping.lookupOrDefault(yielded(number)));
+    scf::YieldOp::create(builder, loc, next);
+    for (auto [number, result] : llvm::enumerate(loop.getResults()))
+      mapping.map(yielded(number), result);
+  }
+  variables[inner[level]] = Value();
+  if (carries && level == accumulateFrom) {
+    builder.setInsertionPointAfter(loop);
+    storeResults();
+  }
+}
+
+void buildLoopNest(OpBuilder &builder, LinalgOp op,
+                   const LoopNestContext &context) {
+  LoopNestBuilder(builder, op, context).build();
+}
+
+} // namespace mlir::hyperparallel

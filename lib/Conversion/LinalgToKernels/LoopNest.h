@@ -1,0 +1,44 @@
+//===- LoopNest.h - Scalar loops for one linalg op --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Writes the loops of one linalg op on buffers, given the induction variables
+// of the loops that already surround it. The loops are made so that LLVM's loop
+// vectoriser takes them: contiguous loop innermost, accumulators in registers,
+// everything that does not change in a loop computed before it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_LIB_CONVERSION_LINALGTOKERNELS_LOOPNEST_H
+#define HYPERPARALLEL_LIB_CONVERSION_LINALGTOKERNELS_LOOPNEST_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir::hyperparallel {
+
+/// A buffer of a kernel as the loops address it: positions of the original
+/// index list that `dropped` names are left out (they are fixed within one
+/// outer iteration of the kernel).
+struct BufferAccess {
+  mlir::Value buffer;
+  llvm::SmallVector<bool> dropped;
+};
+
+struct LoopNestContext {
+  /// Induction variable of each loop of the op that runs outside, or null.
+  llvm::SmallVector<mlir::Value> outerVariables;
+  /// Where values from outside of the op are found in the kernel.
+  mlir::IRMapping *mapping;
+  /// How a buffer operand (a value of the original program) is addressed.
+  llvm::function_ref<BufferAccess(mlir::Value)> getBuffer;
+};
+
+/// Writes the loops at the insertion point of `builder`.
+void buildLoopNest(mlir::OpBuilder &builder, mlir::linalg::LinalgOp op,
+                   const LoopNestContext &context);
+
+} // namespace mlir::hyperparallel
+
+#endif // HYPERPARALLEL_LIB_CONVERSION_LINALGTOKERNELS_LOOPNEST_H

@@ -1,0 +1,133 @@
+//===- Passes.td - Conversions to kernels and the runtime --*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+include "mlir/Pass/PassBase.td"
+
+def FoldViewsIntoContractions
+    : Pass<"hp-fold-views-into-contractions", "mlir::ModuleOp"> {
+  let summary = "Lets matmuls read and write transposed or broadcast operands in place";
+  let description = [{
+    Writes named ops without windows as `linalg.generic`, then removes copies
+    that only permute, broadcast or regroup the dimensions of an operand or of
+    the result of a contraction: its indexing maps say the same.
+  }];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+    "mlir::tensor::TensorDialect"
+  ];
+}
+
+def FuseElementwise : Pass<"hp-fuse-elementwise", "mlir::ModuleOp"> {
+  let summary = "Fuses elementwise linalg ops where that saves memory traffic";
+  let description = [{
+    Upstream's elementwise fusion, controlled so that nothing expensive is
+    repeated, contractions stay what the runtime's matmul can do, and reshapes
+    do not stand between elementwise ops.
+  }];
+  let dependentDialects = [
+    "mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
+    "mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"
+  ];
+}
+
+def PrepareBufferization : Pass<"hp-prepare-bufferization", "mlir::ModuleOp"> {
+  let summary = "Marks arguments read-only and gives each use its own init";
+  let description = [{
+    The last pass on tensors. Contractions whose init is zero are marked
+    `hp.overwrite`; nothing that does not know the mark may follow before
+    bufferization.
+  }];
+  let dependentDialects = [
+    "mlir::bufferization::BufferizationDialect", "mlir::linalg::LinalgDialect",
+    "mlir::tensor::TensorDialect"
+  ];
+}
+
+def FormKernels : Pass<"hp-form-kernels", "mlir::ModuleOp"> {
+  let summary = "Turns linalg on buffers into kernel functions with loops";
+  let description = [{
+    Groups structured ops that can share their outer parallel loops, and writes
+    each group as one private function over a range of outer iterations. Calls
+    that are worth it carry `hp.parallel_grain`, the least number of iterations
+    a core should get.
+  }];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernel functions written">,
+    Statistic<"numShared", "num-shared", "Kernels equal to an earlier one">,
+    Statistic<"numFused", "num-fused", "Ops that joined another op's kernel">,
+    Statistic<"numLocalBuffers", "num-local-buffers",
+              "Buffers that shrank to one iteration's part">
+  ];
+  let dependentDialects = [
+    "mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
+    "mlir::func::FuncDialect", "mlir::linalg::LinalgDialect",
+    "mlir::LLVM::LLVMDialect", "mlir::memref::MemRefDialect",
+    "mlir::scf::SCFDialect"
+  ];
+}
+
+def PackContractionOperands
+    : Pass<"hp-pack-contraction-operands", "mlir::ModuleOp"> {
+  let summary = "Copies operands of contractions whose strides no matmul takes";
+  let description = [{
+    Afterwards every contraction on buffers that the runtime computes is one
+    call of its matmul.
+  }];
+  let statistics = [
+    Statistic<"numPacked", "num-packed", "Operands copied">
+  ];
+  let dependentDialects = [
+    "mlir::linalg::LinalgDialect", "mlir::memref::MemRefDialect"
+  ];
+}
+
+def ConvertContractionsToRuntime
+    : Pass<"convert-contractions-to-runtime", "mlir::ModuleOp"> {
+  let summary = "Turns contractions on buffers into calls of hp_rt_matmul";
+  let statistics = [
+    Statistic<"numMatmuls", "num-matmuls", "Calls written">
+  ];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::LLVM::LLVMDialect",
+    "mlir::memref::MemRefDialect"
+  ];
+}
+
+def ExpandMath : Pass<"hp-expand-math"> {
+  let summary = "Replaces scalar math ops by arithmetic that vectorises";
+  let statistics = [
+    Statistic<"numExpanded", "num-expanded", "Ops replaced">
+  ];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
+}
+
+def ConvertToLLVM : Pass<"hp-convert-to-llvm", "mlir::ModuleOp"> {
+  let summary = "Finishes lowering to the LLVM dialect and the runtime's ABI";
+  let description = [{
+    Buffers come from `hp_rt_alloc`, assertions end in `hp_rt_assert_fail`, calls
+    marked `hp.parallel_grain` go through `hp_rt_parallel_for`, and every public
+    function `f` gets an entry `void hp_entry_f(void** args, void** results)`.
+  }];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect"];
+}
+
+def ConvertHyperShardToRuntime
+    : Pass<"convert-hypershard-to-runtime", "mlir::ModuleOp"> {
+  let summary = "Turns local collectives into calls of the runtime";
+  let description = [{
+    Runs on tensors, before bufferization. Collectives become functions of two
+    buffers that call `hp_rt_*`; `axis_index` becomes arithmetic on the device's
+    id, and `slice_local` a slice. Meshes are erased.
+  }];
+  let statistics = [
+    Statistic<"numConverted", "num-converted", "Ops of the dialect replaced">
+  ];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::bufferization::BufferizationDialect",
+    "mlir::func::FuncDialect", "mlir::LLVM::LLVMDialect",
+    "mlir::memref::MemRefDialect", "mlir::tensor::TensorDialect"
+  ];
+}

@@ -1,0 +1,101 @@
+//===- ArithCost.cpp - what scalar and elementwise ops cost ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// One operation per element of the result, but: constants and conversions none,
+// arithmetic on indices none (it is folded into addresses), a fused
+// multiply-add two, and a transcendental function ten, about what a polynomial
+// of the needed degree takes. On tensors, operands are read and results written
+// once.
+//===----------------------------------------------------------------------===//
+#include "dialects/Interfaces/CostOpInterface.h"
+#include "lib/ExternalModels/Costs.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace mlir::hyperparallel;
+
+static constexpr double kTranscendentalFlops = 10;
+
+static OpCost costPerElement(Operation *op, double flops) {
+  OpCost cost;
+  for (Type type : op->getResultTypes()) {
+    auto shaped = dyn_cast<ShapedType>(type);
+    if (!isa<IndexType>(getElementTypeOrSelf(type))) {
+      if (!shaped)
+        cost.flops += flops;
+      else if (shaped.hasStaticShape())
+        cost.flops += flops * shaped.getNumElements();
+    }
+    if (isa<RankedTensorType>(type))
+      cost.bytesWritten += byteSize(type);
+  }
+  for (Type type : op->getOperandTypes())
+    if (isa<RankedTensorType>(type))
+      cost.bytesRead += byteSize(type);
+  return cost;
+}
+
+/// A comparison of indices has a result that is no index.
+static bool isOnIndices(Operation *op) {
+  return op->getNumOperands() > 0 &&
+         llvm::all_of(op->getOperandTypes(), [](Type type) {
+           return isa<IndexType>(getElementTypeOrSelf(type));
+         });
+}
+
+namespace {
+template <typename OpTy>
+struct ElementwiseCost
+    : CostOpInterface::ExternalModel<ElementwiseCost<OpTy>, OpTy> {
+  static constexpr double flops() {
+    if constexpr (llvm::is_one_of<
+                      OpTy, arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp,
+                      arith::TruncFOp, arith::TruncIOp, arith::SIToFPOp,
+                      arith::UIToFPOp, arith::FPToSIOp, arith::FPToUIOp,
+                      arith::IndexCastOp, arith::IndexCastUIOp,
+                      arith::BitcastOp>::value)
+      return 0;
+    if constexpr (std::is_same_v<OpTy, math::FmaOp>)
+      return 2;
+    if constexpr (llvm::is_one_of<
+                      OpTy, math::AcosOp, math::AcoshOp, math::AsinOp,
+                      math::AsinhOp, math::AtanOp, math::Atan2Op, math::AtanhOp,
+                      math::CbrtOp, math::CosOp, math::CoshOp, math::ErfOp,
+                      math::ErfcOp, math::ExpOp, math::Exp2Op, math::ExpM1Op,
+                      math::FPowIOp, math::IPowIOp, math::LogOp, math::Log10Op,
+                      math::Log1pOp, math::Log2Op, math::PowFOp, math::SinOp,
+                      math::SinhOp, math::TanOp, math::TanhOp>::value)
+      return kTranscendentalFlops;
+    return 1;
+  }
+
+  OpCost getCost(Operation *op) const {
+    if (isa<arith::ConstantOp>(op))
+      return {};
+    return costPerElement(op, isOnIndices(op) ? 0 : flops());
+  }
+};
+} // namespace
+
+template <typename... OpTys>
+static void attach(MLIRContext *context) {
+  (OpTys::template attachInterface<ElementwiseCost<OpTys>>(*context), ...);
+}
+
+void mlir::hyperparallel::registerArithCosts(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, arith::ArithDialect *) {
+    attach<
+#define GET_OP_LIST
+#include "mlir/Dialect/Arith/IR/ArithOps.cpp.inc"
+        >(context);
+  });
+  registry.addExtension(+[](MLIRContext *context, math::MathDialect *) {
+    attach<
+#define GET_OP_LIST
+#include "mlir/Dialect/Math/IR/MathOps.cpp.inc"
+        >(context);
+  });
+}

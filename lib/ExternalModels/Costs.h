@@ -1,0 +1,22 @@
+//===- Costs.h - CostOpInterface for foreign ops ----------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_LIB_EXTERNALMODELS_COSTS_H
+#define HYPERPARALLEL_LIB_EXTERNALMODELS_COSTS_H
+
+namespace mlir {
+class DialectRegistry;
+namespace hyperparallel {
+
+/// Attaches CostOpInterface to linalg, tensor, arith, math and our own ops.
+void registerCostModels(DialectRegistry &registry);
+
+void registerLinalgCosts(DialectRegistry &registry);
+void registerTensorCosts(DialectRegistry &registry);
+void registerArithCosts(DialectRegistry &registry);
+void registerHyperShardCosts(DialectRegistry &registry);
+
+} // namespace hyperparallel
+} // namespace mlir
+
+#endif // HYPERPARALLEL_LIB_EXTERNALMODELS_COSTS_H

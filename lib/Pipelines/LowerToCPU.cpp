@@ -1,0 +1,114 @@
+//===- LowerToCPU.cpp - Phase 7 for the CPU -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Contract in:  the program of one device (phase 5): func, linalg on tensors,
+//   tensor, arith, math, scf, cf.assert, local collectives.
+// Contract out: the LLVM dialect; entries `hp_entry_*`; calls of `hp_rt_*`.
+//
+//   tensors   collectives to runtime calls, matmuls made to read in place,
+//             elementwise chains fused
+//   buffers   one-shot bufferization, results to the caller's buffers, kernels
+//             formed, buffers freed after their last use
+//   loops     contractions to the runtime, math to polynomials, LLVM
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Pipelines/LowerToCPU.h"
+
+#include "lib/Conversion/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/Tensor/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace mlir::hyperparallel {
+
+static void cleanUp(OpPassManager &manager) {
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}
+
+static void addTensorPasses(OpPassManager &manager) {
+  manager.addPass(createConvertHyperShardToRuntime());
+  cleanUp(manager);
+  manager.addPass(createFoldViewsIntoContractions());
+  manager.addPass(createLinalgFoldUnitExtentDimsPass());
+  manager.addPass(createFuseElementwise());
+  cleanUp(manager);
+  // Fusion moved reshapes; what they hid may fold now.
+  manager.addPass(createFoldViewsIntoContractions());
+  manager.addPass(createFuseElementwise());
+  cleanUp(manager);
+}
+
+static void addBufferPasses(OpPassManager &manager) {
+  manager.addPass(bufferization::createEmptyTensorEliminationPass());
+  manager.addPass(createPrepareBufferization());
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.bufferizeFunctionBoundaries = true;
+  bufferize.functionBoundaryTypeConversion =
+      bufferization::LayoutMapOption::IdentityLayoutMap;
+  manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  cleanUp(manager);
+  bufferization::BufferResultsToOutParamsPassOptions outParams;
+  outParams.hoistStaticAllocs = true;
+  outParams.modifyPublicFunctions = true;
+  manager.addPass(bufferization::createBufferResultsToOutParamsPass(outParams));
+  cleanUp(manager);
+  manager.addPass(createPackContractionOperands());
+  manager.addPass(createFormKernels());
+  cleanUp(manager);
+  bufferization::BufferDeallocationPipelineOptions deallocation;
+  bufferization::buildBufferDeallocationPipeline(manager, deallocation);
+  manager.addNestedPass<func::FuncOp>(
+      bufferization::createOptimizeAllocationLivenessPass());
+  manager.addPass(createConvertBufferizationToMemRefPass());
+}
+
+static void addLoopPasses(OpPassManager &manager) {
+  manager.addPass(createConvertContractionsToRuntime());
+  manager.addPass(math::createMathExtendToSupportedTypes());
+  manager.addPass(createExpandMath());
+  arith::ArithEmulateUnsupportedFloatsOptions floats;
+  floats.sourceTypeStrs = {"bf16"};
+  floats.targetTypeStr = "f32";
+  manager.addPass(arith::createArithEmulateUnsupportedFloats(floats));
+  arith::ArithExpandOpsPassOptions expand;
+  expand.includeBf16 = true;
+  manager.addPass(arith::createArithExpandOpsPass(expand));
+  manager.addPass(memref::createExpandStridedMetadataPass());
+  manager.addPass(createLowerAffinePass());
+  cleanUp(manager);
+  manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(createConvertMathToLibmPass());
+  manager.addPass(createConvertToLLVM());
+  cleanUp(manager);
+}
+
+void buildLowerToCPUPipeline(OpPassManager &manager) {
+  addTensorPasses(manager);
+  addBufferPasses(manager);
+  addLoopPasses(manager);
+}
+
+void registerLowerToCPUPipeline() {
+  PassPipelineRegistration<>(
+      "hp-lower-to-cpu",
+      "Lower the program of one device to the LLVM dialect and the runtime",
+      [](OpPassManager &manager) { buildLowerToCPUPipeline(manager); });
+}
+
+} // namespace mlir::hyperparallel

@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the commands of ``hp`` do."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hyperparallel.cli.console import Talk
+from hyperparallel.errors import HyperParallelError, ImportModelError, PlanError, RuntimeFailure
+
+if TYPE_CHECKING:
+    from hyperparallel.cli.models import Model
+    from hyperparallel.compare import Comparison
+    from hyperparallel.compiled import CompiledProgram
+    from hyperparallel.execute import RunResult
+    from hyperparallel.plan import Plan, ResolvedPlan
+
+_KEPT_PROGRAMS = 64
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1, default=str))
+
+
+def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
+    from hyperparallel.frontend.model_file import parse_overrides
+
+    return parse_overrides(arguments.model_arg)
+
+
+def _open(arguments: argparse.Namespace, talk: Talk) -> Model:
+    from hyperparallel.cli.models import open_model
+
+    flat = bool(getattr(arguments, "flat", False))
+    model = open_model(arguments.model, _overrides(arguments), talk, use_cache=not arguments.no_cache, flat=flat)
+    talk.say(
+        f"{model.imported.name}: {len(model.imported.arguments)} arguments, {len(model.imported.blocks)} block calls"
+    )
+    return model
+
+
+def import_command(arguments: argparse.Namespace) -> int:
+    """``hp import``."""
+    from hyperparallel.cli.models import save_model
+    from hyperparallel.compiled import new_directory
+    from hyperparallel.frontend.artifact import MANIFEST_FILE
+
+    if arguments.model.is_dir():
+        raise ImportModelError(f"{arguments.model} is a directory; expected a Python file with build()")
+    talk = Talk(arguments.quiet)
+    model = _open(arguments, talk)
+    with new_directory(arguments.output, replaces=MANIFEST_FILE) as made:
+        save_model(model, made)
+    if arguments.json:
+        _print_json(
+            {
+                "model": model.imported.name,
+                "directory": str(arguments.output),
+                "arguments": [dataclasses.asdict(entry) for entry in model.imported.arguments],
+                "results": [dataclasses.asdict(entry) for entry in model.imported.results],
+                "blocks": [dataclasses.asdict(entry) for entry in model.imported.blocks],
+                "has_weights": model.imported.has_weights,
+                "seconds": talk.seconds,
+            }
+        )
+    else:
+        print(arguments.output)
+    return 0
+
+
+def _plan_of(arguments: argparse.Namespace) -> Plan:
+    """The plan of the options ``--plan`` and ``--preset``."""
+    from hyperparallel.compile import read_plan
+    from hyperparallel.plan import Plan
+
+    if arguments.plan is None and arguments.preset is None:
+        raise PlanError("expected a plan: --plan FILE, or --preset megatron, fsdp or data_parallel")
+    plan = Plan(preset=arguments.preset) if arguments.plan is None else read_plan(arguments.plan)
+    assert isinstance(plan, Plan)
+    if arguments.plan is not None and arguments.preset is not None:
+        if plan.preset is not None:
+            raise PlanError(
+                f"{arguments.plan} has the preset {plan.preset.name} and --preset names another; leave one out"
+            )
+        plan = Plan(plan.mesh, plan.rules, arguments.preset)
+    return plan
+
+
+def _resolve(arguments: argparse.Namespace, model: Model) -> ResolvedPlan:
+    from hyperparallel.compile import describe_program
+
+    return _plan_of(arguments).resolve(describe_program(model.imported), arguments.mesh, arguments.devices)
+
+
+def plan_command(arguments: argparse.Namespace) -> int:
+    """``hp plan``."""
+    from hyperparallel.plan import explain, explain_json
+
+    plan = _plan_of(arguments)
+    talk = Talk(arguments.quiet)
+    del plan  # read before the model, so that a bad plan is told at once
+    resolved = _resolve(arguments, _open(arguments, talk))
+    if arguments.resolved:
+        print(resolved.to_json_text(), end="")
+    elif arguments.json:
+        _print_json(explain_json(resolved))
+    else:
+        print(explain(resolved, every=arguments.all))
+    return 0
+
+
+def compile_command(arguments: argparse.Namespace) -> int:
+    """``hp compile``."""
+    from hyperparallel.compile import compile_model
+
+    _plan_of(arguments)
+    talk = Talk(arguments.quiet)
+    model = _open(arguments, talk)
+    resolved = _resolve(arguments, model)
+    with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
+        weights = model.weights_file
+        if weights is None and model.imported.has_weights:
+            weights = model.imported.save(Path(temporary) / "model") / "model.safetensors"
+        program = compile_model(
+            model.imported,
+            resolved,
+            out_dir=arguments.output,
+            dump_ir=arguments.dump_ir,
+            inputs=model.inputs,
+            source=model.source,
+            weights=weights,
+            progress=talk.begin,
+        )
+    talk.end()
+    if arguments.json:
+        _print_json(
+            {
+                "model": program.name,
+                "directory": str(program.directory),
+                "mesh": dict(program.mesh.axes),
+                "devices": program.mesh.num_devices,
+                "seconds": {**talk.seconds, **program.seconds},
+            }
+        )
+    else:
+        print(program.directory)
+    return 0
+
+
+# Running --------------------------------------------------------------------------------------------------------------
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """``hp run``."""
+    from hyperparallel.compiled import CompiledProgram, is_compiled
+
+    begin = time.perf_counter()
+    talk = Talk(arguments.quiet)
+    if arguments.model.is_dir() and is_compiled(arguments.model):
+        program = CompiledProgram.load(arguments.model)
+        _check_options(arguments, program)
+        return _run_saved(arguments, talk, program, begin)
+    _plan_of(arguments)
+    model = _open(arguments, talk)
+    if not model.imported.has_weights:
+        raise RuntimeFailure(f"{model.imported.name} was imported without weights and cannot be run")
+    resolved = _resolve(arguments, model)
+    with _program(arguments, talk, model, resolved) as (program, was_cached):
+        values = {**model.inputs, **_given_inputs(arguments)}
+        names = {argument.name for argument in program.arguments if argument.role == "input"}
+        run = _execute(
+            arguments, talk, program, lambda name: values[name] if name in names else model.imported.weight(name)
+        )
+        comparison = _check(arguments, talk, dataclasses.replace(model, inputs=values), run)
+        cached = {"import": model.was_cached, "compile": was_cached}
+        return _report(arguments, talk, program, run, comparison, begin, cached)
+
+
+def _run_saved(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, begin: float) -> int:
+    from hyperparallel.execute import saved_values
+
+    values = {**saved_values(program), **_given_inputs(arguments)}
+    run = _execute(arguments, talk, program, values)
+    comparison = None
+    if arguments.check:
+        comparison = _check(arguments, talk, _model_of(program, values), run)
+    return _report(arguments, talk, program, run, comparison, begin, {"import": True, "compile": True})
+
+
+def _model_of(program: CompiledProgram, values: Mapping[str, Any]) -> Model:
+    """As much of the model as comparing with PyTorch needs."""
+    from hyperparallel.cli.models import Model
+    from hyperparallel.frontend.artifact import ArgumentInfo, ImportedModel, ResultInfo
+
+    arguments = tuple(
+        ArgumentInfo(entry.name, entry.role, entry.shape, entry.dtype)
+        for entry in program.arguments
+        if entry.role is not None
+    )
+    results = tuple(ResultInfo(entry.name, entry.shape, entry.dtype) for entry in program.results)
+    imported = ImportedModel(
+        program.name, "", arguments, results, has_weights=True, _read_weight=lambda name: values[name]
+    )
+    return Model(
+        imported, {entry.name: values[entry.name] for entry in arguments if entry.role == "input"}, program.source
+    )
+
+
+def _check_options(arguments: argparse.Namespace, program: CompiledProgram) -> None:
+    """A compiled program has its plan and its mesh."""
+    from hyperparallel.plan import Mesh
+
+    if arguments.plan is not None or arguments.preset is not None or arguments.model_arg:
+        raise PlanError(f"{arguments.model} is compiled already; --plan, --preset and --model-arg are for hp compile")
+    if arguments.mesh is not None and Mesh.parse(arguments.mesh).axes != program.mesh.axes:
+        raise PlanError(
+            f"{arguments.model} is compiled for the mesh {program.mesh}, not {arguments.mesh}; compile it again"
+        )
+    if arguments.devices is not None:
+        program.mesh.check_devices(arguments.devices)
+
+
+def _given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
+    from hyperparallel.cli.models import read_inputs
+
+    return read_inputs(arguments.inputs) if arguments.inputs is not None else {}
+
+
+def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, values: Any) -> RunResult:
+    from hyperparallel.execute import run_compiled
+
+    with talk.step("run"):
+        return run_compiled(program, values, repeat=arguments.repeat, threads=arguments.threads, trace=arguments.trace)
+
+
+def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResult) -> Comparison | None:
+    from hyperparallel.cli.models import reference_results
+    from hyperparallel.compare import compare
+    from hyperparallel.runtime import bfloat16_to_float32
+
+    if not arguments.check:
+        return None
+    with talk.step("check"):
+        wide = {entry.name for entry in model.imported.results if entry.dtype == "bf16"}
+        got = {name: bfloat16_to_float32(value) if name in wide else value for name, value in run.results.items()}
+        return compare(got, reference_results(model), arguments.tolerance)
+
+
+@contextlib.contextmanager
+def _program(arguments: argparse.Namespace, talk: Talk, model: Model, resolved: ResolvedPlan) -> Any:
+    """The compiled program, kept under a key of all that it is made from; and whether it was there already."""
+    from hyperparallel.cache import cache_directory
+    from hyperparallel.compile import compile_model
+    from hyperparallel.compiled import CompiledProgram
+
+    if arguments.no_cache:
+        with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
+            program = compile_model(model.imported, resolved, out_dir=Path(temporary) / "program", progress=talk.begin)
+            talk.end()
+            talk.seconds.update(program.seconds)
+            yield program, False
+        return
+    directory = cache_directory() / "programs"
+    target = directory / _program_key(model, resolved)
+    try:
+        program = CompiledProgram.load(target)
+        with contextlib.suppress(OSError):
+            os.utime(target)
+        yield program, True
+        return
+    except RuntimeFailure:
+        shutil.rmtree(target, ignore_errors=True)
+    program = compile_model(model.imported, resolved, out_dir=target, progress=talk.begin)
+    talk.end()
+    _prune(directory, target)
+    yield program, False
+
+
+def _program_key(model: Model, resolved: ResolvedPlan) -> str:
+    import hyperparallel
+
+    digest = hashlib.sha256()
+    package = Path(hyperparallel.__file__).resolve().parent
+    for library in sorted([*package.glob("*.so"), package / "compile.py", package / "pipeline.py"]):
+        stamp = library.stat()
+        digest.update(f"{library.name} {stamp.st_size} {stamp.st_mtime_ns}\n".encode())
+    digest.update(_processor().encode())
+    digest.update(resolved.to_json_text().encode())
+    digest.update(model.imported.name.encode())
+    digest.update(model.imported.mlir.encode())
+    return digest.hexdigest()[:32]
+
+
+def _processor() -> str:
+    """What code is generated for; a cache may be shared by machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return os.uname().machine
+    return "\n".join(
+        next((line for line in lines if line.startswith(key)), "") for key in ("model name", "flags", "Features")
+    )
+
+
+def _prune(directory: Path, keep: Path) -> None:
+    """Drop the programs that were not used for longest."""
+    entries = sorted((path for path in directory.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
+    for path in entries[: max(0, len(entries) - _KEPT_PROGRAMS)]:
+        if path != keep:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _report(
+    arguments: argparse.Namespace,
+    talk: Talk,
+    program: CompiledProgram,
+    run: RunResult,
+    comparison: Comparison | None,
+    begin: float,
+    cached: Mapping[str, bool],
+) -> int:
+    statistics = run.statistics
+    peaks = [sum(device.peak_bytes.values()) for device in statistics.devices]
+    report: dict[str, Any] = {
+        "model": program.name,
+        "mesh": dict(program.mesh.axes),
+        "devices": program.mesh.num_devices,
+        "collectives": {str(kind): count for kind, count in statistics.collectives.items()},
+        "moved_bytes": {str(kind): count for kind, count in statistics.moved_bytes.items()},
+        "peak_bytes_per_device": peaks,
+        "peak_bytes_by_tier": {str(tier): count for tier, count in statistics.peak_bytes.items()},
+        "run_seconds": list(run.wall_seconds),
+        "results": {entry.name: {"shape": list(entry.shape), "dtype": entry.dtype} for entry in program.results},
+        "cached": dict(cached),
+    }
+    if comparison is not None:
+        report |= {
+            "ok": comparison.ok,
+            "max_rel_error": comparison.max_rel_error,
+            "max_abs_error": comparison.max_abs_error,
+            "tolerance": comparison.tolerance,
+            "max_rel_error_by_result": dict(comparison.by_result),
+        }
+    if arguments.results is not None:
+        _write_results(arguments.results, run)
+    report["seconds"] = {**talk.seconds, "total": time.perf_counter() - begin}
+    if arguments.json:
+        _print_json(report)
+    else:
+        print(_in_words(report))
+    if comparison is not None and not comparison.ok:
+        raise RuntimeFailure(
+            f"the results differ from PyTorch's: max_rel_error {comparison.max_rel_error:.3g} is above "
+            f"{comparison.tolerance:g}"
+        )
+    return 0
+
+
+def _write_results(path: Path, run: RunResult) -> None:
+    import numpy as np
+
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, **dict(run.results))
+        temporary.replace(path)
+    except OSError as error:
+        raise RuntimeFailure(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _in_words(report: Mapping[str, Any]) -> str:
+    from hyperparallel.plan import format_bytes
+
+    mesh = ",".join(f"{name}={size}" for name, size in report["mesh"].items())
+    lines = [f"{report['model']} on {report['devices']} devices ({mesh})"]
+    for name, entry in report["results"].items():
+        lines.append(f"  result       {name}: {'x'.join(str(size) for size in entry['shape'])} {entry['dtype']}")
+    if "max_rel_error" in report:
+        verdict = "equal to PyTorch" if report["ok"] else "NOT equal to PyTorch"
+        lines.append(
+            f"  check        {verdict}: max relative error {report['max_rel_error']:.2g}, absolute "
+            f"{report['max_abs_error']:.2g}"
+        )
+    counts = report["collectives"]
+    for kind, count in counts.items():
+        lines.append(
+            f"  {kind:<12} {count} times, {format_bytes(report['moved_bytes'].get(kind, 0))} received by all devices"
+        )
+    if not counts:
+        lines.append("  no communication")
+    lines.append(
+        f"  memory       {format_bytes(max(report['peak_bytes_per_device']))} at the peak on the fullest device"
+    )
+    lines.append(
+        f"  time         {report['run_seconds'][-1] * 1e3:.1f} ms for the run, "
+        f"{report['seconds']['total']:.1f} s in all"
+    )
+    return "\n".join(lines)
+
+
+# The machine ----------------------------------------------------------------------------------------------------------
+
+
+def doctor_command(arguments: argparse.Namespace) -> int:
+    """``hp doctor``."""
+    from hyperparallel.cli.doctor import examine
+
+    findings = examine()
+    if arguments.json:
+        _print_json([dataclasses.asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            print(
+                f"{'ok     ' if finding.ok else 'missing' if finding.needed else 'absent '} "
+                f"{finding.what}: {finding.text}"
+            )
+    broken = [finding.what for finding in findings if finding.needed and not finding.ok]
+    if broken:
+        raise HyperParallelError(f"what is needed and not there: {', '.join(broken)}")
+    return 0
+
+
+def version_command(arguments: argparse.Namespace) -> int:
+    """``hp version``."""
+    from hyperparallel.cli.doctor import versions
+
+    found = versions()
+    if arguments.json:
+        _print_json(found)
+    else:
+        for name, version in found.items():
+            print(f"{name} {version}")
+    return 0
+
+
+__all__ = ["compile_command", "doctor_command", "import_command", "plan_command", "run_command", "version_command"]

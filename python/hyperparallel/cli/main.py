@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The entry of ``hp``: reads the arguments, runs a command, turns what it raises into a message and an exit status.
+
+Exit status: 0 all is well; 1 something handed in is at fault (one message, no traceback); 2 wrong usage; 3 a defect of
+HyperParallel (with the traceback); 130 and 143 when a signal ended it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from hyperparallel import __version__
+from hyperparallel.cli import commands
+from hyperparallel.errors import HyperParallelError
+
+_FAULT_OF_INPUT = 1
+_DEFECT = 3
+
+
+class Terminated(BaseException):
+    """The process was asked to end; carries the signal's number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run ``hp`` and leave the process."""
+    arguments = _parser().parse_args(argv)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _terminate)
+    status = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.stderr.flush()
+    raise SystemExit(status)
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    raise Terminated(number)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except HyperParallelError as error:
+        print(f"hp: error: {error}", file=sys.stderr)
+        return _FAULT_OF_INPUT
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("hp: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except Terminated as ended:
+        print(f"hp: ended by {signal.Signals(ended.number).name}", file=sys.stderr)
+        return 128 + ended.number
+    except Exception:
+        traceback.print_exc()
+        print("hp: this is a defect of HyperParallel; please report it with the text above", file=sys.stderr)
+        return _DEFECT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hp",
+        description="From a PyTorch model to one checked program for a whole supernode.",
+        epilog="hp COMMAND --help tells more. A MODEL is a Python file with build(), or a directory that "
+        "hp import made.",
+    )
+    parser.add_argument("--version", action="version", version=f"hp {__version__}")
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    verb = _verb(verbs, "import", commands.import_command, "import a PyTorch model: program, weights, example inputs")
+    verb.add_argument("model", type=Path, metavar="MODEL.py", help="a Python file with build()")
+    verb.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the directory to make")
+    verb.add_argument("--flat", action="store_true", help="one function, instead of one for each distinct block")
+    _model_options(verb)
+
+    verb = _verb(verbs, "plan", commands.plan_command, "fit a plan to a model and say what each rule matched")
+    verb.add_argument("model", type=Path, metavar="MODEL")
+    verb.add_argument("--explain", action="store_true", help="what each rule matched, in words (the default)")
+    verb.add_argument("--resolved", action="store_true", help="the JSON that hypershard-apply-plan reads")
+    verb.add_argument("--all", action="store_true", help="list every tensor, not one of each kind")
+    _plan_options(verb)
+    _model_options(verb)
+
+    verb = _verb(verbs, "compile", commands.compile_command, "compile a model for a mesh of devices")
+    verb.add_argument("model", type=Path, metavar="MODEL")
+    verb.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the directory to make")
+    verb.add_argument("--dump-ir", action="store_true", help="keep the IR after each phase in DIR/ir")
+    _plan_options(verb)
+    _model_options(verb)
+
+    verb = _verb(verbs, "run", commands.run_command, "run a model on virtual devices, compiling it first if need be")
+    verb.add_argument("model", type=Path, metavar="MODEL", help="a MODEL, or a directory that hp compile made")
+    verb.add_argument("--check", action="store_true", help="compare the results with PyTorch's")
+    verb.add_argument(
+        "--tolerance", type=_positive, default=1e-4, metavar="X", help="largest relative error (default 1e-4)"
+    )
+    verb.add_argument("--repeat", type=_count, default=1, metavar="N", help="run N times; the last one is reported")
+    verb.add_argument("--inputs", type=Path, metavar="FILE.npz", help="inputs by name, instead of the example inputs")
+    verb.add_argument("--results", type=Path, metavar="FILE.npz", help="write the results here")
+    verb.add_argument(
+        "--trace", type=Path, metavar="FILE.json", help="write a trace of the run here (Chrome, Perfetto)"
+    )
+    verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
+    _plan_options(verb)
+    _model_options(verb)
+
+    _verb(verbs, "doctor", commands.doctor_command, "check that everything that is needed is there")
+    _verb(verbs, "version", commands.version_command, "print the versions of the package and of what it stands on")
+    return parser
+
+
+def _verb(verbs: Any, name: str, command: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+    verb: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    verb.set_defaults(command=command)
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr but errors")
+    return verb
+
+
+def _model_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--model-arg",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an argument of the model file's build(); may be repeated",
+    )
+    verb.add_argument("--no-cache", action="store_true", help="neither use nor keep earlier imports and programs")
+
+
+def _plan_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--plan", metavar="PLAN", help="a plan file, or the name of a preset")
+    verb.add_argument(
+        "--preset", metavar="NAME", help="megatron, fsdp or data_parallel; a plan's own rules override it"
+    )
+    verb.add_argument("--mesh", metavar="AXES", help="axes and sizes, such as dp=2,tp=2; instead of the plan's own")
+    verb.add_argument("--devices", type=_count, metavar="N", help="refuse a mesh that does not use N devices")
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1 but got {text}")
+    return value
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0 but got {text}")
+    return value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From an imported model and a plan to a compiled program on disk.
+
+>>> from hyperparallel.compile import compile_model
+>>> program = compile_model("model/", "plan.yaml", mesh="dp=2,tp=2", out_dir="program/")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from mlir import ir
+from mlir.dialects import func
+
+from hyperparallel import _hyperparallel
+from hyperparallel.cache import cache_directory
+from hyperparallel.compiled import (
+    INPUT_PREFIX,
+    INPUTS_FILE,
+    PLAN_FILE,
+    PROGRAM_FILE,
+    WEIGHTS_FILE,
+    CompiledProgram,
+    CompiledTensor,
+    new_directory,
+)
+from hyperparallel.errors import CompilationError
+from hyperparallel.frontend.artifact import ImportedModel
+from hyperparallel.pipeline import ENTRY, Phase, PhaseRunner, make_context, parse_program
+from hyperparallel.plan import MeshLike, Plan, Program, ResolvedPlan, make_program
+from hyperparallel.plan.layouts import DimLayout, TensorLayout
+from hyperparallel.plan.spelling import read_sharding_text
+
+Progress = Callable[[str], None]
+PlanLike = Plan | ResolvedPlan | str | Path | Mapping[str, Any]
+
+_SHARDING = re.compile(r"#hypershard\.sharding<@[^,]+, (.*)>", re.DOTALL)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PartitionedProgram:
+    """A program after the phases that no back end has a part in.
+
+    Attributes:
+        module: The program of one device.
+        plan: The plan that was applied.
+        arguments: The entry's arguments.
+        results: The entry's results.
+        seconds: Time of each phase.
+        remarks: What the passes said about their choices.
+    """
+
+    module: ir.Module
+    plan: ResolvedPlan
+    arguments: tuple[CompiledTensor, ...]
+    results: tuple[CompiledTensor, ...]
+    seconds: Mapping[str, float]
+    remarks: tuple[str, ...]
+
+
+def read_plan(plan: PlanLike) -> Plan | ResolvedPlan:
+    """A plan of any of its forms: a file's path, the name of a preset, or Python values.
+
+    Raises:
+        PlanError: If it is malformed.
+    """
+    if isinstance(plan, (Plan, ResolvedPlan)):
+        return plan
+    if isinstance(plan, Mapping):
+        return Plan(**dict(plan))
+    from hyperparallel.plan import PresetName
+
+    if str(plan) in [str(name) for name in PresetName]:
+        return Plan(preset=str(plan))
+    return Plan.load(plan)
+
+
+def describe_program(model: ImportedModel, module: ir.Module | None = None) -> Program:
+    """What a plan's rules can name in a model.
+
+    Args:
+        model: The model.
+        module: Its program, if it has been parsed already.
+    """
+    blocks: list[tuple[str, list[tuple[tuple[int, ...], str]]]] = []
+    if model.blocks:
+        parsed = module or parse_program(model.mlir, f"{model.name}: model.mlir", make_context())
+        for call in _calls_of_main(parsed):
+            if "hp.path" in call.attributes:
+                path = ir.StringAttr(call.attributes["hp.path"]).value
+                blocks.append((path, [_shape_and_dtype(result.type) for result in call.results]))
+    return make_program(model.name, model.arguments, model.results, blocks)
+
+
+def _calls_of_main(module: ir.Module) -> Iterator[ir.Operation]:
+    for operation in _main(module).entry_block.operations:
+        if operation.operation.name == "func.call":
+            yield operation.operation
+
+
+def _main(module: ir.Module) -> func.FuncOp:
+    for operation in module.body.operations:
+        if isinstance(operation, func.FuncOp) and operation.name.value == ENTRY:
+            return operation
+    raise CompilationError(f"the program has no function @{ENTRY}; import the model again")
+
+
+def _shape_and_dtype(type_: ir.Type) -> tuple[tuple[int, ...], str]:
+    tensor = ir.RankedTensorType(type_)
+    return tuple(tensor.shape), str(tensor.element_type)
+
+
+def partition_model(
+    model: ImportedModel,
+    plan: PlanLike,
+    mesh: MeshLike | None = None,
+    *,
+    devices: int | None = None,
+    dump_dir: Path | None = None,
+    plan_file: Path | None = None,
+    progress: Progress | None = None,
+) -> PartitionedProgram:
+    """Run the phases up to the program of one device.
+
+    Args:
+        model: The imported model.
+        plan: Plan, preset name, or plan file.
+        mesh: Used instead of the plan's own.
+        devices: How many devices the mesh must use, if that is asked for.
+        dump_dir: Gets the IR after each phase, numbered.
+        plan_file: Where the resolved plan is written; a temporary file if None.
+        progress: Called with the name of each phase before it runs.
+
+    Raises:
+        PlanError: If the plan does not fit.
+        CompilationError: If a pass refuses the program.
+    """
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "parse", progress):
+        module = parse_program(model.mlir, f"{model.name}: model.mlir", make_context())
+    with _timed(seconds, "plan", progress):
+        read = read_plan(plan)
+        resolved = (
+            read if isinstance(read, ResolvedPlan) else read.resolve(describe_program(model, module), mesh, devices)
+        )
+    with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
+        written = plan_file or Path(temporary) / PLAN_FILE
+        written.write_text(resolved.to_json_text(), encoding="utf-8")
+        runner = PhaseRunner(module, model.mlir, written, dump_dir)
+        for phase in (Phase.IMPORTED, Phase.ANNOTATED, Phase.PROPAGATED, Phase.RESHARDED, Phase.PARTITIONED):
+            with _timed(seconds, str(phase), progress):
+                runner.run(phase)
+    arguments, results = _read_entry(module, model)
+    remarks = tuple(f"{remark.location}: {remark.message}" for remark in runner.remarks)
+    return PartitionedProgram(module, resolved, arguments, results, seconds, remarks)
+
+
+def compile_model(
+    model: ImportedModel | str | os.PathLike[str],
+    plan: PlanLike,
+    mesh: MeshLike | None = None,
+    out_dir: str | os.PathLike[str] = "program",
+    dump_ir: bool = False,
+    *,
+    devices: int | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    source: Mapping[str, Any] | None = None,
+    weights: Path | None = None,
+    progress: Progress | None = None,
+    threads: int = 0,
+) -> CompiledProgram:
+    """Compile a model for a mesh of virtual devices.
+
+    Args:
+        model: An imported model, or the directory of one.
+        plan: A plan, a preset's name, or a plan file.
+        mesh: The mesh, instead of the plan's own.
+        out_dir: The directory to make; an older compiled program there is replaced when the new one is whole.
+        dump_ir: Keep the IR after each phase under ``ir/``.
+        devices: How many devices the mesh must use, if that is asked for.
+        inputs: Example inputs by name, kept with the program.
+        source: Where the model came from, kept with the program (``model_file``, ``overrides``).
+        weights: The model's saved weights, kept with the program (as a hard link where that can be).
+        progress: Called with the name of each phase before it runs.
+        threads: Threads of the code generator; 0 for all cores.
+
+    Returns:
+        The program in ``out_dir``.
+
+    Raises:
+        ImportModelError: If the model's directory is damaged.
+        PlanError: If the plan does not fit.
+        CompilationError: If a pass refuses the program, or the directory cannot be written.
+    """
+    if not isinstance(model, ImportedModel):
+        directory = Path(model)
+        model = ImportedModel.load(directory)
+        if weights is None and model.has_weights:
+            weights = directory / WEIGHTS_FILE
+    target = Path(out_dir)
+    with new_directory(target) as made:
+        dump = made / "ir" if dump_ir else None
+        if dump is not None:
+            dump.mkdir()
+        partitioned = partition_model(
+            model, plan, mesh, devices=devices, dump_dir=dump, plan_file=made / PLAN_FILE, progress=progress
+        )
+        seconds = dict(partitioned.seconds)
+        if dump is not None:
+            _dump_lowered(partitioned.module, dump)
+        with _timed(seconds, "codegen", progress):
+            _emit(partitioned.module, made / PROGRAM_FILE, threads, target)
+        if weights is not None:
+            _link_or_copy(weights, made / WEIGHTS_FILE)
+        if inputs:
+            _write_inputs(inputs, made / INPUTS_FILE)
+        program = CompiledProgram(
+            target,
+            model.name,
+            partitioned.plan.mesh,
+            partitioned.arguments,
+            partitioned.results,
+            source=dict(source or {}),
+            seconds=seconds,
+        )
+        program.write_manifest(made)
+    return program
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], name: str, progress: Progress | None) -> Iterator[None]:
+    if progress is not None:
+        progress(name)
+    begin = time.perf_counter()
+    yield
+    seconds[name] = time.perf_counter() - begin
+
+
+def _read_entry(
+    module: ir.Module, model: ImportedModel
+) -> tuple[tuple[CompiledTensor, ...], tuple[CompiledTensor, ...]]:
+    """The entry's arguments and results as the partitioning left them."""
+    entry = _main(module)
+    arguments = tuple(
+        CompiledTensor(info.name, info.role, info.shape, info.dtype, _layout_of(attributes, info.name, len(info.shape)))
+        for info, attributes in zip(model.arguments, _attributes(entry.arg_attrs, len(model.arguments)), strict=True)
+    )
+    results = tuple(
+        CompiledTensor(info.name, None, info.shape, info.dtype, _layout_of(attributes, info.name, len(info.shape)))
+        for info, attributes in zip(model.results, _attributes(entry.result_attrs, len(model.results)), strict=True)
+    )
+    return arguments, results
+
+
+def _attributes(array: Any, count: int) -> list[ir.DictAttr]:
+    found = [ir.DictAttr(entry) for entry in cast("ir.ArrayAttr", array)]
+    if len(found) != count:
+        raise CompilationError(f"the program's entry has {len(found)} arguments or results but the model says {count}")
+    return found
+
+
+def _layout_of(attributes: ir.DictAttr, name: str, rank: int) -> TensorLayout:
+    if "hp.sharding" not in attributes:
+        return TensorLayout((DimLayout(),) * rank)
+    text = ir.StringAttr(attributes["hp.sharding"]).value
+    match = _SHARDING.fullmatch(text)
+    if match is None or "partial=" in text:
+        raise CompilationError(f"{name} crosses the boundary of the program as {text}, which is no whole value")
+    return read_sharding_text(match.group(1), name)
+
+
+def _emit(module: ir.Module, path: Path, threads: int, target: Path) -> None:
+    text = str(module)
+    try:
+        _hyperparallel.compile_program(module, str(path), str(cache_directory()), threads)
+    except ValueError as error:
+        kept = cache_directory() / "failures" / f"{target.name}-partitioned.mlir"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(text, encoding="utf-8")
+        raise CompilationError(
+            "the code generator refused the program",
+            diagnostics=str(error).splitlines(),
+            pass_name="hp-lower-to-cpu",
+            command=f"hp-opt {shlex.quote(str(kept))} --hp-lower-to-cpu -o /dev/null",
+        ) from None
+
+
+def _dump_lowered(module: ir.Module, dump: Path) -> None:
+    """The LLVM dialect, for readers; the code generator lowers the program itself, in parts."""
+    text = str(module)
+    runner = PhaseRunner(parse_program(text, "the partitioned program", module.context), text, Path(os.devnull), dump)
+    runner.run(Phase.LOWERED)
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _write_inputs(inputs: Mapping[str, Any], path: Path) -> None:
+    import numpy as np
+
+    with path.open("wb") as file:
+        # The prefix keeps names of inputs apart from savez's own parameters.
+        np.savez(file, **{f"{INPUT_PREFIX}{name}": value for name, value in inputs.items()})

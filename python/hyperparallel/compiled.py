@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A compiled program as a directory: the shared object, and what its arguments and results are. No torch, no MLIR.
+
+- ``manifest.json``       mesh, arguments, results, files and their hashes
+- ``program.so``          what every device runs
+- ``plan.json``           the plan, resolved
+- ``model.safetensors``   parameters and buffers, where the model had them
+- ``inputs.npz``          example inputs, where the model file gave them
+- ``ir/``                 the IR after each phase, where it was asked for
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from hyperparallel.enums import Role
+from hyperparallel.errors import CompilationError, PlanError, RuntimeFailure
+from hyperparallel.plan.layouts import TensorLayout
+from hyperparallel.plan.mesh import Mesh
+from hyperparallel.plan.spelling import read_sharding_text
+
+MANIFEST_FILE = "manifest.json"
+PROGRAM_FILE = "program.so"
+PLAN_FILE = "plan.json"
+WEIGHTS_FILE = "model.safetensors"
+INPUTS_FILE = "inputs.npz"
+INPUT_PREFIX = "input:"
+_FORMAT = "hyperparallel-program"
+_VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CompiledTensor:
+    """An argument or a result of the compiled entry.
+
+    Attributes:
+        name: Its ``hp.name``.
+        role: What an argument is; None for a result.
+        shape: The global shape.
+        dtype: MLIR's element type, and ``ui8`` for unsigned bytes.
+        layout: How it is split over the mesh.
+    """
+
+    name: str
+    role: Role | None
+    shape: tuple[int, ...]
+    dtype: str
+    layout: TensorLayout
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CompiledProgram:
+    """A compiled program on disk.
+
+    Attributes:
+        directory: Where it is.
+        name: The model's name.
+        mesh: The mesh that it was compiled for.
+        arguments: Arguments of the entry, in order.
+        results: Results of the entry, in order.
+        entry: The symbol that each device calls.
+        source: Where the model came from: ``model_file``, ``overrides``; empty if that is not known.
+        seconds: Time that each phase of the compilation took.
+    """
+
+    directory: Path
+    name: str
+    mesh: Mesh
+    arguments: tuple[CompiledTensor, ...]
+    results: tuple[CompiledTensor, ...]
+    entry: str = "hp_entry_main"
+    source: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def program_file(self) -> Path:
+        """The shared object."""
+        return self.directory / PROGRAM_FILE
+
+    def write_manifest(self, directory: Path) -> None:
+        """Write the manifest, with the hashes of the files beside it."""
+        files = {
+            path.name: file_hash(path)
+            for path in sorted(directory.iterdir())
+            if path.is_file() and path.name not in (MANIFEST_FILE, WEIGHTS_FILE)
+        }
+        manifest = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "name": self.name,
+            "entry": self.entry,
+            "mesh": {"axes": [list(axis) for axis in self.mesh.axes], "device_ids": list(self.mesh.device_ids)},
+            "arguments": [_tensor_json(tensor) for tensor in self.arguments],
+            "results": [_tensor_json(tensor) for tensor in self.results],
+            "files": files,
+            "source": dict(self.source),
+            "seconds": dict(self.seconds),
+        }
+        (directory / MANIFEST_FILE).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def load(directory: str | os.PathLike[str]) -> CompiledProgram:
+        """Read a compiled program and check its files against their hashes.
+
+        Raises:
+            RuntimeFailure: If a file is missing, cut off, changed, or no part of a compiled program.
+        """
+        path = Path(directory)
+        if not path.is_dir():
+            raise RuntimeFailure(f"no compiled program at {path}: it is {'a file' if path.exists() else 'not there'}")
+        manifest = _read_manifest(path / MANIFEST_FILE)
+        try:
+            mesh = Mesh(
+                tuple((str(name), int(size)) for name, size in manifest["mesh"]["axes"]),
+                tuple(manifest["mesh"]["device_ids"]),
+            )
+            program = CompiledProgram(
+                path,
+                str(manifest["name"]),
+                mesh,
+                tuple(_tensor_of(entry, mesh) for entry in manifest["arguments"]),
+                tuple(_tensor_of(entry, mesh) for entry in manifest["results"]),
+                str(manifest["entry"]),
+                manifest["source"],
+                manifest["seconds"],
+            )
+            files = dict(manifest["files"])
+        except (KeyError, TypeError, ValueError, AttributeError, PlanError) as error:
+            raise RuntimeFailure(f"{path / MANIFEST_FILE} is damaged ({error!r}); compile the program again") from None
+        if PROGRAM_FILE not in files:
+            raise RuntimeFailure(
+                f"{path / MANIFEST_FILE} is damaged (it lists no {PROGRAM_FILE}); compile the program again"
+            )
+        for name, digest in files.items():
+            _check_file(path / str(name), str(digest))
+        return program
+
+
+def is_compiled(directory: Path) -> bool:
+    """Whether a directory claims to be a compiled program."""
+    return (directory / MANIFEST_FILE).exists()
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def new_directory(target: Path, replaces: str = MANIFEST_FILE) -> Iterator[Path]:
+    """A directory that takes the place of ``target`` when the block ends well, and vanishes if not.
+
+    Args:
+        target: Absent, empty, or an older product, which has a file of the name ``replaces``.
+        replaces: See ``target``.
+
+    Raises:
+        CompilationError: If something else is there, or the place cannot be written.
+    """
+    if target.exists() and not target.is_dir():
+        raise CompilationError(f"cannot write to {target}: it is a file; give another directory")
+    if target.is_dir() and any(target.iterdir()) and not (target / replaces).exists():
+        raise CompilationError(f"cannot write to {target}: it holds other files; give a new directory, or empty it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise CompilationError(f"cannot write to {target}: {error.strerror or error}") from None
+    try:
+        made.chmod(0o777 & ~_umask())
+        yield made
+        _swap(made, target)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _swap(made: Path, target: Path) -> None:
+    """Move a finished directory into place; the old one goes last."""
+    old: Path | None = None
+    try:
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            target.rename(old / "old")
+        made.rename(target)
+    except OSError as error:
+        raise CompilationError(f"cannot write to {target}: {error.strerror or error}") from None
+    finally:
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _tensor_json(tensor: CompiledTensor) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": tensor.name,
+        "shape": list(tensor.shape),
+        "dtype": tensor.dtype,
+        "sharding": str(tensor.layout),
+    }
+    if tensor.role is not None:
+        entry["role"] = str(tensor.role)
+    return entry
+
+
+def _tensor_of(entry: Mapping[str, Any], mesh: Mesh) -> CompiledTensor:
+    layout = read_sharding_text(str(entry["sharding"]), str(entry["name"]))
+    layout.check(mesh, str(entry["name"]))
+    shape = tuple(int(size) for size in entry["shape"])
+    if len(shape) != len(layout.dims):
+        raise ValueError(f"{entry['name']} has {len(shape)} dimensions and a sharding of {len(layout.dims)}")
+    return CompiledTensor(
+        str(entry["name"]), Role(entry["role"]) if "role" in entry else None, shape, str(entry["dtype"]), layout
+    )
+
+
+def _read_manifest(path: Path) -> Mapping[str, Any]:
+    again = "compile the program again"
+    try:
+        manifest: Any = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RuntimeFailure(f"{path.parent} is no compiled program: {path.name} is missing; {again}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise RuntimeFailure(f"{path} is not JSON ({error}); {again}") from None
+    except OSError as error:
+        raise RuntimeFailure(f"cannot read {path}: {error.strerror or error}") from None
+    if not isinstance(manifest, dict) or cast("dict[str, Any]", manifest).get("format") != _FORMAT:
+        raise RuntimeFailure(f"{path} does not describe a compiled program; {again}")
+    found = cast("dict[str, Any]", manifest)
+    if found.get("version") != _VERSION:
+        raise RuntimeFailure(f"{path} has version {found.get('version')}, expected {_VERSION}; {again}")
+    return found
+
+
+def _check_file(path: Path, digest: str) -> None:
+    again = "compile the program again"
+    try:
+        found = file_hash(path)
+    except FileNotFoundError:
+        raise RuntimeFailure(f"{path.parent} is no whole compiled program: {path.name} is missing; {again}") from None
+    except OSError as error:
+        raise RuntimeFailure(f"cannot read {path}: {error.strerror or error}") from None
+    if found != digest:
+        raise RuntimeFailure(f"{path} is cut off or was changed: its hash is not the one in {MANIFEST_FILE}; {again}")

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs a compiled program on virtual devices: cuts the global arrays, runs, puts the results together."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hyperparallel.compiled import INPUT_PREFIX, INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, CompiledTensor
+from hyperparallel.enums import Role
+from hyperparallel.errors import RuntimeFailure
+from hyperparallel.local_parts import disagreement, join_array, split_array
+from hyperparallel.runtime import Launch, RunStatistics, Runtime, empty, numpy_dtype
+
+Array = NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run gave.
+
+    Attributes:
+        results: Global results by name; bf16 as its bits in ``uint16``.
+        statistics: The last run's statistics.
+        wall_seconds: Wall time of each run, in order.
+    """
+
+    results: Mapping[str, Array]
+    statistics: RunStatistics
+    wall_seconds: tuple[float, ...]
+
+
+def _numpy_type(tensor: CompiledTensor) -> np.dtype[Any]:
+    return np.dtype(np.uint8) if tensor.dtype == "ui8" else numpy_dtype(tensor.dtype)
+
+
+def run_compiled(
+    program: CompiledProgram,
+    values: Mapping[str, Array] | Callable[[str], Array],
+    *,
+    repeat: int = 1,
+    threads: int | None = None,
+    trace: Path | None = None,
+) -> RunResult:
+    """Run a compiled program.
+
+    Args:
+        program: The program.
+        values: The global value of each argument: by name, or a function from names.
+        repeat: How often to run it.
+        threads: Cores to share out over the devices; all if None.
+        trace: A file that gets the trace of the last run.
+
+    Raises:
+        RuntimeFailure: If a value is missing or does not fit, or the run fails.
+    """
+    mesh = program.mesh
+    devices = mesh.device_ids or tuple(range(mesh.num_devices))
+    columns = [split_array(_value(argument, values), argument.layout, mesh) for argument in program.arguments]
+    with Runtime(devices=mesh.num_devices, threads=threads) as runtime:
+        loaded = runtime.load(program.program_file)
+        launches: list[Launch] = []
+        for position, device in enumerate(devices):
+            outputs = [
+                empty(result.layout.local_shape(result.shape, mesh), _numpy_type(result)) for result in program.results
+            ]
+            launches.append(
+                Launch(
+                    loaded,
+                    program.entry,
+                    [column[position] for column in columns],
+                    outputs,
+                    device=device,
+                    rank=position,
+                )
+            )
+        seconds: list[float] = []
+        statistics: RunStatistics | None = None
+        for turn in range(max(1, repeat)):
+            begin = time.perf_counter()
+            if trace is not None and turn == max(1, repeat) - 1:
+                with runtime.trace(trace):
+                    statistics = runtime.run(launches)
+            else:
+                statistics = runtime.run(launches)
+            seconds.append(time.perf_counter() - begin)
+        assert statistics is not None
+        return RunResult(_join(program, launches), statistics, tuple(seconds))
+
+
+def _value(argument: CompiledTensor, values: Mapping[str, Array] | Callable[[str], Array]) -> Array:
+    try:
+        array = np.asarray(values(argument.name) if callable(values) else values[argument.name])
+    except KeyError:
+        raise RuntimeFailure(f"the {argument.role} {argument.name} has no value; give one") from None
+    wanted = _numpy_type(argument)
+    if array.shape != argument.shape or array.dtype != wanted:
+        raise RuntimeFailure(
+            f"{argument.role} {argument.name}: expected {wanted} of shape {list(argument.shape)} "
+            f"but got {array.dtype} of shape {list(array.shape)}"
+        )
+    return array
+
+
+def _join(program: CompiledProgram, launches: list[Launch]) -> dict[str, Array]:
+    joined: dict[str, Array] = {}
+    for index, result in enumerate(program.results):
+        parts = [cast("Array", launch.results[index]) for launch in launches]
+        fault = disagreement(parts, result.shape, result.layout, program.mesh)
+        if fault is not None:
+            raise RuntimeFailure(f"result {result.name}: {fault}; this is a defect of the compiler, please report it")
+        joined[result.name] = join_array(parts, result.shape, result.layout, program.mesh)
+    return joined
+
+
+def saved_values(program: CompiledProgram) -> dict[str, Array]:
+    """The weights and example inputs that are kept with a program.
+
+    Raises:
+        RuntimeFailure: If a file is damaged.
+    """
+    values: dict[str, Array] = {}
+    weights = program.directory / WEIGHTS_FILE
+    if any(argument.role is not Role.INPUT for argument in program.arguments) and weights.exists():
+        values.update(_read_safetensors(weights, program))
+    inputs = program.directory / INPUTS_FILE
+    if inputs.exists():
+        try:
+            with np.load(inputs, allow_pickle=False) as file:
+                values.update({name.removeprefix(INPUT_PREFIX): file[name] for name in file.files})
+        except (OSError, ValueError, EOFError) as error:
+            raise RuntimeFailure(f"{inputs} is damaged ({error}); compile the program again") from None
+    return values
+
+
+def _read_safetensors(path: Path, program: CompiledProgram) -> dict[str, Array]:
+    import json
+
+    again = "compile the program again from a whole import"
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > size - 8:
+            raise RuntimeFailure(f"{path} is {'empty' if size == 0 else 'cut off, or no safetensors file'}; {again}")
+        text = file.read(length)
+    values: dict[str, Array] = {}
+    try:
+        header = cast("dict[str, Any]", json.loads(text))
+        for argument in program.arguments:
+            if argument.role is Role.INPUT:
+                continue
+            begin, end = header[argument.name]["data_offsets"]
+            dtype = _numpy_type(argument)
+            if end - begin != dtype.itemsize * int(np.prod(argument.shape, dtype=np.int64)):
+                raise RuntimeFailure(f"{path}: {argument.name} has another size than the program expects; {again}")
+            if size < 8 + length + end:
+                raise RuntimeFailure(
+                    f"{path} is cut off: expected {8 + length + end} bytes or more but got {size}; {again}"
+                )
+            if end == begin:
+                values[argument.name] = np.empty(argument.shape, dtype)
+                continue
+            mapped = np.memmap(path, dtype, "r", 8 + length + begin, argument.shape or (1,))
+            values[argument.name] = mapped.reshape(argument.shape)
+    except (ValueError, KeyError, TypeError) as error:
+        raise RuntimeFailure(f"{path} is no weights file of this program ({error!r}); {again}") from None
+    return values

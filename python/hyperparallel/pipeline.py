@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The compiler's phases, run one after the other on a module of the stock ``mlir`` package.
+
+The order is that of ``lib/Pipelines``; here it is cut into phases so that the IR after each can be kept, and a
+refusal can be told with the pass that refused and the ``hp-opt`` command that shows it again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlir import ir
+from mlir.passmanager import PassManager
+
+from hyperparallel.cache import cache_directory
+from hyperparallel.dialects import register
+from hyperparallel.enums import StrEnum
+from hyperparallel.errors import CompilationError
+
+ENTRY = "main"
+
+
+class Phase(StrEnum):
+    """The phases, in order; the value names the IR that a phase leaves."""
+
+    IMPORTED = "imported"
+    ANNOTATED = "annotated"
+    PROPAGATED = "propagated"
+    RESHARDED = "resharded"
+    PARTITIONED = "partitioned"
+    LOWERED = "lowered"
+
+
+_PASSES: dict[Phase, str] = {
+    Phase.IMPORTED: "hp-normalize",
+    Phase.ANNOTATED: "hypershard-apply-plan{{plan=@{plan}}}",
+    Phase.PROPAGATED: "hp-propagate",
+    Phase.RESHARDED: "hp-reshard",
+    Phase.PARTITIONED: "hp-partition",
+    Phase.LOWERED: "hp-lower-to-cpu",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Remark:
+    """A decision that a pass reports: where, and what was chosen."""
+
+    phase: Phase
+    location: str
+    message: str
+
+
+def make_context() -> ir.Context:
+    """A context that knows upstream's dialects and ours."""
+    context = ir.Context()
+    register(context)
+    return context
+
+
+def parse_program(text: str, name: str, context: ir.Context) -> ir.Module:
+    """Parse a program.
+
+    Args:
+        text: MLIR text.
+        name: The file it is from, for messages.
+        context: What it is parsed in.
+
+    Raises:
+        CompilationError: If it is malformed.
+    """
+    try:
+        return ir.Module.parse(text, context)
+    except ir.MLIRError as error:
+        raise CompilationError(f"{name} is no valid MLIR program", diagnostics=_diagnostics(error)) from None
+
+
+class PhaseRunner:
+    """Runs phases on one module.
+
+    Args:
+        module: The program; changed in place.
+        text: The program's text, from which a refusal is shown again.
+        plan: The file of the plan's JSON.
+        dump: A directory that gets the IR after each phase, numbered, or None.
+        progress: Called with each phase before it runs.
+    """
+
+    def __init__(
+        self,
+        module: ir.Module,
+        text: str,
+        plan: Path,
+        dump: Path | None = None,
+        progress: Callable[[Phase], None] | None = None,
+    ) -> None:
+        self.module = module
+        self.text = text
+        self.plan = plan
+        self.dump = dump
+        self.progress = progress
+        self.remarks: list[Remark] = []
+        self._steps: list[str] = []
+        self._phase = Phase.IMPORTED
+
+    def run(self, phase: Phase) -> None:
+        """Run one phase.
+
+        Raises:
+            CompilationError: If a pass refuses the program.
+        """
+        self._phase = phase
+        if self.progress is not None:
+            self.progress(phase)
+        handler = self.module.context.attach_diagnostic_handler(self._listen)
+        try:
+            self._run_pipeline(_PASSES[phase].format(plan=self.plan))
+        finally:
+            handler.detach()
+        if self.dump is not None:
+            self._write_ir(phase)
+
+    def _run_pipeline(self, step: str) -> None:
+        self._steps.append(step)
+        context = self.module.context
+        with context:
+            try:
+                PassManager.parse(f"builtin.module({step})", context).run(self.module.operation)
+            except ir.MLIRError as error:
+                raise self._refusal(step, _diagnostics(error)) from None
+
+    def _listen(self, diagnostic: Any) -> bool:
+        if diagnostic.severity != ir.DiagnosticSeverity.REMARK:
+            return False
+        self.remarks.append(Remark(self._phase, str(diagnostic.location), diagnostic.message))
+        return True
+
+    def _refusal(self, step: str, diagnostics: Sequence[str]) -> CompilationError:
+        kept = _keep_failure(self.text, self.plan)
+        pipeline = ",".join(self._steps).replace(str(self.plan), str(kept.with_name("plan.json")))
+        return CompilationError(
+            f"the {self._phase} phase refused the program",
+            diagnostics=diagnostics,
+            pass_name=step.partition("{")[0],
+            command=f"hp-opt {shlex.quote(str(kept))} "
+            f"--pass-pipeline={shlex.quote(f'builtin.module({pipeline})')} -o /dev/null",
+        )
+
+    def _write_ir(self, phase: Phase) -> None:
+        assert self.dump is not None
+        number = list(Phase).index(phase)
+        path = self.dump / f"{number}-{phase}.mlir"
+        path.write_text(str(self.module), encoding="utf-8")
+
+
+def _keep_failure(text: str, plan: Path) -> Path:
+    """Keep a refused program and its plan under the cache, so that the command in the message works."""
+    described = plan.read_text(encoding="utf-8") if plan.exists() else ""
+    directory = cache_directory() / "failures" / hashlib.sha256((described + text).encode()).hexdigest()[:12]
+    directory.mkdir(parents=True, exist_ok=True)
+    if described:
+        (directory / "plan.json").write_text(described, encoding="utf-8")
+    kept = directory / "input.mlir"
+    kept.write_text(text, encoding="utf-8")
+    return kept
+
+
+def _diagnostics(error: ir.MLIRError) -> list[str]:
+    """One text for each diagnostic, its notes on lines of their own."""
+    texts: list[str] = []
+    found: Sequence[Any] = error.error_diagnostics
+    for diagnostic in found:
+        lines = [f"{_place(diagnostic.location)}error: {diagnostic.message}"]
+        lines += [f"{_place(note.location)}note: {note.message}" for note in diagnostic.notes]
+        texts.append("\n".join(lines))
+    return texts or [str(error)]
+
+
+def _place(location: Any) -> str:
+    text = str(location).removeprefix("loc(").removesuffix(")").replace('"', "")
+    return "" if text == "unknown" else f"{text}: "

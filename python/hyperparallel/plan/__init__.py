@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plans: how the tensors of a program are laid out over a mesh, by rules.
+
+>>> from hyperparallel.plan import Plan
+>>> plan = Plan(mesh={"dp": 2, "tp": 2}, shard={"**.fc1.weight": "Shard(0)@tp"})
+>>> plan.mesh.num_devices
+4
+
+Layouts are spelled as PyTorch placements, as MindSpore's ``Layout`` or as axis lists: see
+``hyperparallel.plan.spelling``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hyperparallel.errors import PlanError
+from hyperparallel.plan.document import read_document, read_rule, read_text
+from hyperparallel.plan.explain import explain, explain_json, format_bytes
+from hyperparallel.plan.layouts import AxisRef, DimLayout, TensorLayout
+from hyperparallel.plan.mesh import Mesh
+from hyperparallel.plan.presets import Preset, PresetName, read_preset
+from hyperparallel.plan.program import Program, ProgramTensor, TensorKind, make_program
+from hyperparallel.plan.resolve import PlannedTensor, ResolvedPlan, implied_mesh, resolve_rules
+from hyperparallel.plan.rules import Rule
+from hyperparallel.plan.specs import Layout, Replicate, Shard
+
+MeshLike = Mesh | str | Mapping[str, int] | Sequence[tuple[str, int]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, init=False)
+class Plan:
+    """Rules for a program: a preset's first, then a person's own; the last that matches a tensor holds.
+
+    Attributes:
+        mesh: The mesh, if the plan names one.
+        preset: The preset, if any.
+        rules: The plan's own rules.
+    """
+
+    mesh: Mesh | None
+    preset: Preset | None
+    rules: tuple[Rule, ...]
+
+    def __init__(
+        self,
+        mesh: MeshLike | None = None,
+        shard: Mapping[str, Any] | Sequence[Rule] = (),
+        preset: Preset | str | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Make a plan.
+
+        Args:
+            mesh: The mesh in any spelling: ``"dp=2,tp=2"``, ``{"dp": 2, "tp": 2}``.
+            shard: Pattern and layout, or ``{"store": layout, "use": layout}``, of each rule.
+            preset: ``"megatron"``, ``"fsdp"``, ``"data_parallel"``, or one with options.
+
+        Raises:
+            PlanError: If a part is malformed.
+        """
+        if isinstance(shard, Mapping):
+            rules = tuple(read_rule(pattern, layout, "plan") for pattern, layout in shard.items())
+        else:
+            rules = tuple(shard)
+        object.__setattr__(self, "mesh", None if mesh is None else Mesh.of(mesh))
+        object.__setattr__(self, "preset", None if preset is None else read_preset(preset, "plan"))
+        object.__setattr__(self, "rules", rules)
+
+    @staticmethod
+    def load(path: str | Path) -> Plan:
+        """Read a plan file; ``PlanError`` names file and line."""
+        return Plan._of(*read_document(path))
+
+    @staticmethod
+    def parse(text: str, name: str = "plan") -> Plan:
+        """Read a plan's text; ``name`` stands for the file in messages."""
+        return Plan._of(*read_text(text, name))
+
+    @staticmethod
+    def _of(mesh: Mesh | None, preset: Preset | None, rules: tuple[Rule, ...]) -> Plan:
+        return Plan(mesh, rules, preset)
+
+    def resolve(self, program: Program, mesh: MeshLike | None = None, devices: int | None = None) -> ResolvedPlan:
+        """Fit the plan to a program.
+
+        Args:
+            program: What the rules are matched against.
+            mesh: Used instead of the plan's own.
+            devices: How many devices the mesh must use, if that is asked for.
+
+        Raises:
+            PlanError: If there is no mesh, a rule matches nothing, or a layout does not fit.
+        """
+        chosen = Mesh.of(mesh) if mesh is not None else self.mesh or implied_mesh(self.rules)
+        if chosen is None:
+            raise PlanError("the plan names no mesh; give one, such as --mesh dp=2,tp=2")
+        if devices is not None:
+            chosen.check_devices(devices)
+        preset_rules = self.preset.rules(program, chosen) if self.preset is not None else ()
+        return resolve_rules((*preset_rules, *self.rules), program, chosen)
+
+
+__all__ = [
+    "AxisRef",
+    "DimLayout",
+    "Layout",
+    "Mesh",
+    "Plan",
+    "PlannedTensor",
+    "Preset",
+    "PresetName",
+    "Program",
+    "ProgramTensor",
+    "Replicate",
+    "ResolvedPlan",
+    "Rule",
+    "Shard",
+    "TensorKind",
+    "TensorLayout",
+    "explain",
+    "explain_json",
+    "format_bytes",
+    "make_program",
+]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Says in words (or JSON) what a plan does to a program: ``hp plan --explain``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hyperparallel.plan.program import STORED_KINDS
+from hyperparallel.plan.resolve import PlannedTensor, ResolvedPlan, summary
+
+
+def format_bytes(count: int | float) -> str:
+    """Bytes in binary units: ``1.5 MiB``."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def explain(plan: ResolvedPlan, every: bool = False) -> str:
+    """For each rule what it matched, with shapes, layouts and bytes per device; then what none matched.
+
+    Args:
+        plan: The resolved plan.
+        every: List every tensor, not only the first of those alike.
+    """
+    lines = [f"{plan.program.name} on {plan.mesh} ({plan.mesh.num_devices} devices)"]
+    by_rule: dict[int, list[PlannedTensor]] = {}
+    for planned in plan.tensors:
+        by_rule.setdefault(id(planned.rule), []).append(planned)
+    for use in plan.rules:
+        holds = by_rule.get(id(use.rule), [])
+        note = f"  ({use.rule.note})" if use.rule.note else ""
+        lines += ["", f"{use.rule.origin}: {use.rule.pattern} -> {use.rule.layout_text()}{note}"]
+        if not use.matched:
+            lines.append("  matches nothing here")
+        if use.overridden:
+            lines.append(f"  overridden by a later rule for {_names([tensor.name for tensor in use.overridden])}")
+        lines += _tensor_lines(plan, holds, every)
+    if plan.unmatched:
+        lines += ["", "no rule: propagation decides"]
+        lines += [
+            f"  {tensor.kind} {tensor.name} {_shape(tensor.shape)} {format_bytes(tensor.bytes)}"
+            for tensor in plan.unmatched
+        ]
+    totals = summary(plan)
+    if totals:
+        shown = ", ".join(f"{kind} {format_bytes(count)}" for kind, count in totals.items())
+        lines += ["", f"per device, of what is planned: {shown}"]
+    return "\n".join(lines)
+
+
+def explain_json(plan: ResolvedPlan) -> dict[str, Any]:
+    """The same as data."""
+    return {
+        "program": plan.program.name,
+        "mesh": dict(plan.mesh.axes),
+        "devices": plan.mesh.num_devices,
+        "rules": [
+            {
+                "origin": use.rule.origin,
+                "pattern": use.rule.pattern,
+                "layout": use.rule.layout_text(),
+                "matched": [tensor.name for tensor in use.matched],
+                "overridden": [tensor.name for tensor in use.overridden],
+            }
+            for use in plan.rules
+        ],
+        "tensors": [
+            {
+                "name": planned.tensor.name,
+                "kind": str(planned.tensor.kind),
+                "shape": list(planned.tensor.shape),
+                "dtype": planned.tensor.dtype,
+                "store": str(planned.store),
+                "use": str(planned.use),
+                "bytes_per_device": planned.bytes_per_device(plan.mesh),
+                "rule": planned.rule.where,
+            }
+            for planned in plan.tensors
+        ],
+        "unmatched": [tensor.name for tensor in plan.unmatched],
+        "bytes_per_device": dict(summary(plan)),
+    }
+
+
+def _tensor_lines(plan: ResolvedPlan, holds: list[PlannedTensor], every: bool) -> list[str]:
+    """One line for each tensor, or for the first of a run of equal ones in other blocks."""
+    groups: dict[tuple[object, ...], list[PlannedTensor]] = {}
+    for planned in holds:
+        key: tuple[object, ...] = (planned.tensor.shape, planned.tensor.dtype, planned.store, planned.use)
+        groups.setdefault((planned.tensor.name, *key) if every else key, []).append(planned)
+    lines: list[str] = []
+    for group in groups.values():
+        first = group[0]
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        text = f"  {first.tensor.name}{more}: {_shape(first.tensor.shape)} {first.tensor.dtype} {first.store}"
+        if first.use != first.store:
+            text += f" used as {first.use}"
+        if first.tensor.kind in STORED_KINDS:
+            each = " each" if len(group) > 1 else ""
+            text += f", {format_bytes(first.bytes_per_device(plan.mesh))} per device{each}"
+        lines.append(text)
+    return lines
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "x".join(str(size) for size in shape) if shape else "scalar"
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

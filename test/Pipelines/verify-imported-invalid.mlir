@@ -1,0 +1,56 @@
+// What may not come out of import.
+// RUN: hp-opt %s -split-input-file -verify-diagnostics -hp-verify-imported
+
+// expected-error @below {{expected a function @main}}
+module {
+}
+
+// -----
+
+// expected-error @below {{expected hp.role of argument 0 to be input, parameter, buffer, optimizer or cache but got "weight"}}
+func.func @main(%x: tensor<8xf32> {hp.name = "x", hp.role = "weight"}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{expected argument 0 with hp.role "input" to have an hp.name}}
+func.func @main(%x: tensor<8xf32> {hp.role = "input"}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{expected arguments of different names but got "x" twice}}
+func.func @main(%x: tensor<8xf32> {hp.name = "x"}, %y: tensor<8xf32> {hp.name = "x"}) {
+  return
+}
+
+// -----
+
+func.func @main(%x: memref<8xf32>) {
+  %c = arith.constant 0 : index
+  // expected-error @below {{expected a program of func, linalg, tensor, arith, math and scf but got `memref.load`}}
+  // expected-note @below {{lower it to linalg on tensors first}}
+  %0 = memref.load %x[%c] : memref<8xf32>
+  return
+}
+
+// -----
+
+func.func @main(%c: i1) {
+  // expected-error @below {{expected structured control flow but got `cf.cond_br`}}
+  // expected-note @below {{lift it with --lift-cf-to-scf}}
+  cf.cond_br %c, ^bb1, ^bb1
+^bb1:
+  return
+}
+
+// -----
+
+func.func @main(%n: index) {
+  // expected-error @below {{expected tensors of static shape but got 'tensor<?xf32>'}}
+  // expected-note @below {{import the model with fixed example shapes}}
+  %0 = tensor.empty(%n) : tensor<?xf32>
+  return
+}
