@@ -67,21 +67,26 @@ def interfaces_page() -> str:
     return "# Interfaces\n\n" + "\n".join(pages)
 
 
+def help_of(*command: str) -> str:
+    """What `hp COMMAND --help` prints."""
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT / "python")}
+    run = subprocess.run(
+        [sys.executable, "-c", "from hyperparallel.cli.main import main; main()", *command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+        cwd=ROOT,
+    )
+    return run.stdout.strip()
+
+
 def command_line_page() -> str:
-    """`hp --help`, and the help of every command."""
-
-    def help_of(*command: str) -> str:
-        environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
-        run = subprocess.run(
-            [sys.executable, "-m", "hyperparallel.cli", *command, "--help"],
-            capture_output=True, text=True, check=True, env=environment, cwd=ROOT,
-        )  # fmt: skip
-        return f"```text\n{run.stdout.strip()}\n```\n"
-
-    from hyperparallel.cli.main import command_names
-
-    sections = [f"## hp {name}\n\n{help_of(name)}" for name in command_names()]
-    return "# Command line\n\n" + "\n".join([help_of(), *sections])
+    """`hp --help`, and the help of every command that it lists."""
+    overview = help_of()
+    names = re.findall(r"^    (\w+) {2,}\S", overview.split("commands:")[1], re.M)
+    sections = [f"## hp {name}\n\n```text\n{help_of(name)}\n```\n" for name in names]
+    return f"# Command line\n\n```text\n{overview}\n```\n\n" + "\n".join(sections)
 
 
 def reference() -> dict[str, str]:
