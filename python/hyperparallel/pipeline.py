@@ -24,6 +24,9 @@ from hyperparallel.errors import CompilationError
 
 ENTRY = "main"
 
+# The bindings define it, their stubs do not.
+MLIRError: type[Exception] = getattr(ir, "MLIRError")  # noqa: B009
+
 
 class Phase(StrEnum):
     """The phases, in order; the value names the IR that a phase leaves."""
@@ -75,7 +78,7 @@ def parse_program(text: str, name: str, context: ir.Context) -> ir.Module:
     """
     try:
         return ir.Module.parse(text, context)
-    except ir.MLIRError as error:
+    except MLIRError as error:
         raise CompilationError(f"{name} is no valid MLIR program", diagnostics=_diagnostics(error)) from None
 
 
@@ -116,7 +119,7 @@ class PhaseRunner:
         self._phase = phase
         if self.progress is not None:
             self.progress(phase)
-        handler = self.module.context.attach_diagnostic_handler(self._listen)
+        handler: Any = self.module.context.attach_diagnostic_handler(self._listen)
         try:
             self._run_pipeline(_PASSES[phase].format(plan=self.plan))
         finally:
@@ -130,7 +133,7 @@ class PhaseRunner:
         with context:
             try:
                 PassManager.parse(f"builtin.module({step})", context).run(self.module.operation)
-            except ir.MLIRError as error:
+            except MLIRError as error:
                 raise self._refusal(step, _diagnostics(error)) from None
 
     def _listen(self, diagnostic: Any) -> bool:
@@ -169,7 +172,7 @@ def _keep_failure(text: str, plan: Path) -> Path:
     return kept
 
 
-def _diagnostics(error: ir.MLIRError) -> list[str]:
+def _diagnostics(error: Any) -> list[str]:
     """One text for each diagnostic, its notes on lines of their own."""
     texts: list[str] = []
     found: Sequence[Any] = error.error_diagnostics

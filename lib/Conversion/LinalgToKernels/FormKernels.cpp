@@ -423,7 +423,8 @@ static std::string printWithoutName(func::FuncOp function) {
 void FormKernelsPass::rewriteGroup(KernelGroup &group, StringRef parentName,
                                    SymbolTable &symbols) {
   demoteContiguousLoop(group);
-  KernelWriter writer(getOperation(), group, (parentName + "_kernel").str());
+  std::string name = (parentName + "_kernel").str();
+  KernelWriter writer(getOperation(), group, name);
   func::FuncOp kernel = writer.write();
 
   auto [entry, isNew] = known.try_emplace(printWithoutName(kernel), kernel);

@@ -262,7 +262,6 @@ def _program(arguments: argparse.Namespace, talk: Talk, model: Model, resolved: 
     """The compiled program, kept under a key of all that it is made from; and whether it was there already."""
     from hyperparallel.cache import cache_directory
     from hyperparallel.compile import compile_model
-    from hyperparallel.compiled import CompiledProgram
 
     if arguments.no_cache:
         with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
@@ -273,18 +272,29 @@ def _program(arguments: argparse.Namespace, talk: Talk, model: Model, resolved: 
         return
     directory = cache_directory() / "programs"
     target = directory / _program_key(model, resolved)
-    try:
-        program = CompiledProgram.load(target)
-        with contextlib.suppress(OSError):
-            os.utime(target)
-        yield program, True
+    kept = _kept_program(target)
+    if kept is not None:
+        yield kept, True
         return
-    except RuntimeFailure:
-        shutil.rmtree(target, ignore_errors=True)
     program = compile_model(model.imported, resolved, out_dir=target, progress=talk.begin)
     talk.end()
+    talk.seconds.update(program.seconds)
     _prune(directory, target)
     yield program, False
+
+
+def _kept_program(target: Path) -> CompiledProgram | None:
+    """The program of an earlier run, if it is whole."""
+    from hyperparallel.compiled import CompiledProgram
+
+    try:
+        program = CompiledProgram.load(target)
+    except RuntimeFailure:
+        shutil.rmtree(target, ignore_errors=True)
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(target)
+    return program
 
 
 def _program_key(model: Model, resolved: ResolvedPlan) -> str:
@@ -368,12 +378,12 @@ def _report(
 
 
 def _write_results(path: Path, run: RunResult) -> None:
-    import numpy as np
+    from hyperparallel.compiled import write_arrays
 
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, **dict(run.results))
+            write_arrays(file, run.results)
         temporary.replace(path)
     except OSError as error:
         raise RuntimeFailure(f"cannot write {path}: {error.strerror or error}") from None

@@ -125,13 +125,13 @@ def save_model(model: Model, directory: Path) -> None:
         model: The model.
         directory: An existing directory.
     """
-    import numpy as np
+    from hyperparallel.compiled import write_arrays
 
     model.imported.save(directory)
     (directory / SOURCE_FILE).write_text(json.dumps(dict(model.source), indent=1, default=str) + "\n", encoding="utf-8")
     if model.inputs:
         with (directory / INPUTS_FILE).open("wb") as file:
-            np.savez(file, **{f"input:{name}": value for name, value in model.inputs.items()})
+            write_arrays(file, model.inputs)
 
 
 def _open_directory(path: Path) -> Model:
@@ -162,7 +162,7 @@ def read_inputs(path: Path) -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as file:
             if not hasattr(file, "files"):
                 raise RuntimeFailure(f"{path} holds a lone array; expected an .npz file with one array for each input")
-            return {name.removeprefix("input:"): file[name] for name in file.files}
+            return {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise RuntimeFailure(f"there is no inputs file {path}") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:

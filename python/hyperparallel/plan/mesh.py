@@ -37,7 +37,8 @@ class Mesh:
                 raise PlanError(f"mesh: expected the name of an axis, such as dp, but got {name!r}")
             if name in names:
                 raise PlanError(f"mesh: axis {name} is named twice")
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            # YAML gives anything; type() because True is an int.
+            if type(size) is not int or size < 1:
                 raise PlanError(f"mesh: expected a size of at least 1 for axis {name} but got {size!r}")
             names.add(name)
         if not self.axes:

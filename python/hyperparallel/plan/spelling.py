@@ -260,7 +260,7 @@ class _Expression:
     def layout(self, node: ast.Call) -> Layout:
         if not isinstance(node.func, ast.Name) or node.func.id != "Layout":
             raise self.error("expected Layout(device_matrix, alias_name)(...)")
-        parts = dict(zip(("device_matrix", "alias_name", "rank_list"), node.args, strict=False))
+        parts: dict[str, ast.expr] = dict(zip(("device_matrix", "alias_name", "rank_list"), node.args, strict=False))
         parts.update({keyword.arg or "": keyword.value for keyword in node.keywords})
         if len(node.args) > 3 or not {"device_matrix", "alias_name"} <= set(parts) <= {
             "device_matrix",

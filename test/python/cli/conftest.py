@@ -47,7 +47,7 @@ def model_dir(tmp_path: Path) -> Path:
     directory = model.save(tmp_path / "model")
     (directory / "source.json").write_text(json.dumps({}))
     with (directory / "inputs.npz").open("wb") as file:
-        np.savez(file, **{"input:x": given["x"]})
+        np.savez(file, x=given["x"])
     return directory
 
 

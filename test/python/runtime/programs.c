@@ -116,6 +116,16 @@ void overlapped(void **args, void **results) {
   hp_rt_free(buffers);
 }
 
+/* All ways of reducing in turn, many times around the ring of slots.
+ * p: rounds, axes. in and out hold 40000 of f32; out[i] is the last sum. */
+void mixes_sizes(void **args, void **results) {
+  PARAMS;
+  static const int64_t counts[] = {7, 1500, 40000, 3, 20000};
+  for (int64_t i = 0; i < p[0]; ++i)
+    hp_rt_all_reduce(args[1], results[0], counts[i % 5], HP_F32, HP_SUM,
+                     axes_at(p + 1), p[1]);
+}
+
 /* A ring of messages: p[0] = devices. Every device sends its input to the next
  * one twice, under two tags, and receives them in the other order. */
 void ring(void **args, void **results) {
