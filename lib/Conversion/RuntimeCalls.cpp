@@ -117,6 +117,7 @@ Value RuntimeCallBuilder::addressOf(StringRef prefix, Type type,
   auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
                                        LLVM::Linkage::Private, prefix, value,
                                        /*alignment=*/8);
+  global->remove();
   SymbolTable(module).insert(global);
   builder.setInsertionPoint(block, point);
   return LLVM::AddressOfOp::create(builder, loc, global);

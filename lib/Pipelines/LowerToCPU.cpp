@@ -93,6 +93,8 @@ static void addLoopPasses(OpPassManager &manager) {
   manager.addPass(createLowerAffinePass());
   cleanUp(manager);
   manager.addPass(createSCFToControlFlowPass());
+  // What LLVM has an instruction for must not become a call.
+  manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createConvertMathToLibmPass());
   manager.addPass(createConvertToLLVM());
   cleanUp(manager);

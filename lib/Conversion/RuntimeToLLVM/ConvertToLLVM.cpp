@@ -10,10 +10,10 @@
 //   1. Assertions become branches to hp_rt_assert_fail.
 //   2. Conversion with bare pointers: a buffer argument is one pointer.
 //      Allocations call the runtime, with the memory space as tier.
+//      Booleans are bytes in memory: what the ABI says, and what vectorises.
 //   3. Calls marked `hp.parallel_grain` pack their arguments in words on the
 //      stack and go to hp_rt_parallel_for, with a function that unpacks them.
-//   4. Booleans are bytes in memory: what the ABI says, and what vectorises.
-//   5. Every public function gets an entry that unpacks args and results.
+//   4. Every public function gets an entry that unpacks args and results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -115,6 +115,45 @@ struct DeallocToRuntime : ConvertOpToLLVMPattern<memref::DeallocOp> {
     return success();
   }
 };
+
+/// Booleans are bytes in memory.
+struct LoadBoolean : ConvertOpToLLVMPattern<memref::LoadOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  LogicalResult
+  matchAndRewrite(memref::LoadOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getType().isInteger(1))
+      return failure();
+    Location loc = op.getLoc();
+    Type i8 = rewriter.getI8Type();
+    Value address =
+        getStridedElementPtr(rewriter, loc, op.getMemRefType(),
+                             adaptor.getMemref(), adaptor.getIndices());
+    Value byte = LLVM::LoadOp::create(rewriter, loc, i8, address);
+    Value zero = LLVM::ConstantOp::create(rewriter, loc, i8, 0);
+    rewriter.replaceOpWithNewOp<LLVM::ICmpOp>(op, LLVM::ICmpPredicate::ne, byte,
+                                              zero);
+    return success();
+  }
+};
+
+struct StoreBoolean : ConvertOpToLLVMPattern<memref::StoreOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+  LogicalResult
+  matchAndRewrite(memref::StoreOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getValue().getType().isInteger(1))
+      return failure();
+    Location loc = op.getLoc();
+    Value address =
+        getStridedElementPtr(rewriter, loc, op.getMemRefType(),
+                             adaptor.getMemref(), adaptor.getIndices());
+    Value byte = LLVM::ZExtOp::create(rewriter, loc, rewriter.getI8Type(),
+                                      adaptor.getValue());
+    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, byte, address);
+    return success();
+  }
+};
 } // namespace
 
 static void declareMemoryFunctions(ModuleOp module) {
@@ -184,33 +223,6 @@ static void parallelise(ModuleOp module, LLVM::CallOp call) {
   runtime.call("hp_rt_parallel_for",
                {function, words, arguments.back(), runtime.i64(grain.getInt())});
   call->erase();
-}
-
-//===----------------------------------------------------------------------===//
-// Booleans in memory
-//===----------------------------------------------------------------------===//
-
-static void storeBooleansAsBytes(ModuleOp module) {
-  module.walk([](Operation *op) {
-    OpBuilder builder(op);
-    Type i1 = builder.getI1Type(), i8 = builder.getI8Type();
-    if (auto load = dyn_cast<LLVM::LoadOp>(op);
-        load && load.getResult().getType() == i1) {
-      Value byte =
-          LLVM::LoadOp::create(builder, op->getLoc(), i8, load.getAddr());
-      Value zero = LLVM::ConstantOp::create(builder, op->getLoc(), i8, 0);
-      Value flag = LLVM::ICmpOp::create(builder, op->getLoc(),
-                                        LLVM::ICmpPredicate::ne, byte, zero);
-      load.getResult().replaceAllUsesWith(flag);
-      load->erase();
-    } else if (auto store = dyn_cast<LLVM::StoreOp>(op);
-               store && store.getValue().getType() == i1) {
-      Value byte =
-          LLVM::ZExtOp::create(builder, op->getLoc(), i8, store.getValue());
-      LLVM::StoreOp::create(builder, op->getLoc(), byte, store.getAddr());
-      store->erase();
-    }
-  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -310,7 +322,8 @@ LogicalResult ConvertToLLVMPass::convertDialects() {
   options.useBarePtrCallConv = true;
   LLVMTypeConverter converter(context, options);
   RewritePatternSet patterns(context);
-  patterns.add<AllocToRuntime, DeallocToRuntime>(converter, /*benefit=*/2);
+  patterns.add<AllocToRuntime, DeallocToRuntime, LoadBoolean, StoreBoolean>(
+      converter, /*benefit=*/2);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   index::populateIndexToLLVMConversionPatterns(converter, patterns);
@@ -344,7 +357,6 @@ void ConvertToLLVMPass::runOnOperation() {
   });
   for (LLVM::CallOp call : parallelCalls)
     parallelise(module, call);
-  storeBooleansAsBytes(module);
   for (const Entry &entry : *entries)
     writeEntry(module, entry);
   exportAbiVersion(module);
