@@ -18,6 +18,7 @@ class Residual(nn.Module):
         self.norm2 = nn.BatchNorm2d(channels)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map a batch to a batch."""
         y = torch.relu(self.norm1(self.conv1(x)))
         return torch.relu(x + self.norm2(self.conv2(y)))
 
@@ -33,6 +34,7 @@ class ConvNet(nn.Module):
         self.head = nn.Linear(channels, classes)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Map a batch to a batch."""
         x = self.pool(torch.relu(self.stem(images)))
         for block in self.blocks:
             x = block(x)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Llama 3.1 405B at its real shapes on the meta device: 126 layers, width 16384; nothing is allocated, there are no weights."""
+"""Llama 3.1 405B at its real shapes: 126 layers, width 16384, batch 128, sequence 4096.
+
+It is built on the meta device: nothing is allocated, and there are no weights.
+"""
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM

@@ -17,6 +17,7 @@ class Block(nn.Module):
         self.down = nn.Linear(hidden, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map a batch to a batch."""
         return x + self.down(nn.functional.gelu(self.up(self.norm(x))))
 
 
@@ -30,6 +31,7 @@ class MLP(nn.Module):
         self.head = nn.Linear(width, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map a batch to a batch."""
         x = self.embed(x)
         for block in self.blocks:
             x = block(x)

@@ -43,6 +43,8 @@ struct CommunicationParameters {
   SmallVector<NetworkLevel, 3> levels = {{0, 5e-6, 1e11}};
   /// Seconds to issue an op, communication or not.
   double launch = 1e-6;
+  /// Bytes per second that a device reads or writes in its own memory.
+  double memoryBandwidth = 1e12;
 };
 
 class CommunicationCost {
@@ -63,6 +65,11 @@ public:
   /// Seconds of a collective in which each device receives `bytes`.
   double seconds(CollectiveKind kind, const hypershard::MeshAxes &mesh,
                  ArrayRef<hypershard::Axis> axes, int64_t bytes) const;
+
+  /// Seconds to read or write `bytes` in a device's own memory.
+  double copySeconds(int64_t bytes) const {
+    return static_cast<double>(bytes) / parameters.memoryBandwidth;
+  }
 
 private:
   const NetworkLevel &levelOf(const hypershard::MeshAxes &mesh,

@@ -54,7 +54,7 @@ public:
 
   /// Peak operations per second of a contraction on the element type, times the
   /// efficiency of the group. A type that the machine does not list is done in
-  /// the narrowest listed type of its kind that holds it, or on vector units.
+  /// the narrowest listed type of its kind that is as wide, or on vector units.
   double getContractionRate(Type elementType) const;
 
   /// max(operations / rate, bytes / bandwidth) + launch; 0 for no work.

@@ -34,6 +34,9 @@ void hyperparallel::registerPasses() {
   hypershard::registerPropagateShardingsPass();
   hypershard::registerInsertReshardsPass();
   hypershard::registerLowerReshardsPass();
+  hypershard::registerOptimizeCollectivesPass();
+  hypershard::registerCombineAllReducesPass();
+  hypershard::registerOverlapCollectivesPass();
   registerPhaseContractsPasses();
   registerPhasePipelines();
   hypershard::registerPartitionProgramPass();

@@ -19,7 +19,8 @@ class Comparison:
 
     Attributes:
         max_abs_error: The largest absolute difference.
-        max_rel_error: The largest difference relative to the reference element, or to the root mean square of its tensor
+        max_rel_error: The largest difference relative to the reference element, or to the root mean square of its
+        tensor
             where the element is smaller than that.
         by_result: ``max_rel_error`` of each result.
         tolerance: What ``max_rel_error`` may be.

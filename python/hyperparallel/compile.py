@@ -14,7 +14,7 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +25,6 @@ from mlir.dialects import func
 from hyperparallel import _hyperparallel
 from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
-    INPUT_PREFIX,
     INPUTS_FILE,
     PLAN_FILE,
     PROGRAM_FILE,
@@ -33,6 +32,7 @@ from hyperparallel.compiled import (
     CompiledProgram,
     CompiledTensor,
     new_directory,
+    write_arrays,
 )
 from hyperparallel.errors import CompilationError
 from hyperparallel.frontend.artifact import ImportedModel
@@ -150,7 +150,9 @@ def partition_model(
         module = parse_program(model.mlir, f"{model.name}: model.mlir", make_context())
     with _timed(seconds, "plan", progress):
         read = read_plan(plan)
-        resolved = read if isinstance(read, ResolvedPlan) else read.resolve(describe_program(model, module), mesh, devices)
+        resolved = (
+            read if isinstance(read, ResolvedPlan) else read.resolve(describe_program(model, module), mesh, devices)
+        )
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         written = plan_file or Path(temporary) / PLAN_FILE
         written.write_text(resolved.to_json_text(), encoding="utf-8")
@@ -236,7 +238,7 @@ def compile_model(
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], name: str, progress: Progress | None) -> Iterator[None]:
+def _timed(seconds: dict[str, float], name: str, progress: Progress | None) -> Generator[None]:
     if progress is not None:
         progress(name)
     begin = time.perf_counter()
@@ -244,7 +246,9 @@ def _timed(seconds: dict[str, float], name: str, progress: Progress | None) -> I
     seconds[name] = time.perf_counter() - begin
 
 
-def _read_entry(module: ir.Module, model: ImportedModel) -> tuple[tuple[CompiledTensor, ...], tuple[CompiledTensor, ...]]:
+def _read_entry(
+    module: ir.Module, model: ImportedModel
+) -> tuple[tuple[CompiledTensor, ...], tuple[CompiledTensor, ...]]:
     """The entry's arguments and results as the partitioning left them."""
     entry = _main(module)
     arguments = tuple(
@@ -306,8 +310,5 @@ def _link_or_copy(source: Path, target: Path) -> None:
 
 
 def _write_inputs(inputs: Mapping[str, Any], path: Path) -> None:
-    import numpy as np
-
     with path.open("wb") as file:
-        # The prefix keeps names of inputs apart from savez's own parameters.
-        np.savez(file, **{f"{INPUT_PREFIX}{name}": value for name, value in inputs.items()})
+        write_arrays(file, inputs)

@@ -17,10 +17,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from hyperparallel.enums import Role
 from hyperparallel.errors import CompilationError, PlanError, RuntimeFailure
@@ -33,7 +33,6 @@ PROGRAM_FILE = "program.so"
 PLAN_FILE = "plan.json"
 WEIGHTS_FILE = "model.safetensors"
 INPUTS_FILE = "inputs.npz"
-INPUT_PREFIX = "input:"
 _FORMAT = "hyperparallel-program"
 _VERSION = 1
 
@@ -120,7 +119,8 @@ class CompiledProgram:
         manifest = _read_manifest(path / MANIFEST_FILE)
         try:
             mesh = Mesh(
-                tuple((str(name), int(size)) for name, size in manifest["mesh"]["axes"]), tuple(manifest["mesh"]["device_ids"])
+                tuple((str(name), int(size)) for name, size in manifest["mesh"]["axes"]),
+                tuple(manifest["mesh"]["device_ids"]),
             )
             program = CompiledProgram(
                 path,
@@ -136,7 +136,9 @@ class CompiledProgram:
         except (KeyError, TypeError, ValueError, AttributeError, PlanError) as error:
             raise RuntimeFailure(f"{path / MANIFEST_FILE} is damaged ({error!r}); compile the program again") from None
         if PROGRAM_FILE not in files:
-            raise RuntimeFailure(f"{path / MANIFEST_FILE} is damaged (it lists no {PROGRAM_FILE}); compile the program again")
+            raise RuntimeFailure(
+                f"{path / MANIFEST_FILE} is damaged (it lists no {PROGRAM_FILE}); compile the program again"
+            )
         for name, digest in files.items():
             _check_file(path / str(name), str(digest))
         return program
@@ -156,8 +158,20 @@ def file_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
+def write_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
+    """Write arrays by name as NumPy's ``.npz``, under any name (``savez`` keeps some for itself)."""
+    import zipfile
+
+    import numpy as np
+
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+
+
 @contextmanager
-def new_directory(target: Path, replaces: str = MANIFEST_FILE) -> Iterator[Path]:
+def new_directory(target: Path, replaces: str = MANIFEST_FILE) -> Generator[Path]:
     """A directory that takes the place of ``target`` when the block ends well, and vanishes if not.
 
     Args:

@@ -2,8 +2,8 @@
 """Every error that HyperParallel raises on purpose, in one tree.
 
 An error of this tree means that something handed in is at fault, or that the machine lacks something; its text is meant
-for the person at the keyboard and is complete without a traceback. Any other exception that leaves the package is a defect
-of the package.
+for the person at the keyboard and is complete without a traceback. Any other exception that leaves the package is a
+defect of the package.
 
     HyperParallelError
     ├── ImportModelError        a model, or the files of an imported model, cannot be used

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -12,11 +13,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hyperparallel.compiled import INPUT_PREFIX, INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, CompiledTensor
+from hyperparallel.compiled import INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, CompiledTensor
 from hyperparallel.enums import Role
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.local_parts import disagreement, join_array, split_array
-from hyperparallel.runtime import Launch, Runtime, RunStatistics, empty, numpy_dtype
+from hyperparallel.runtime import Launch, RunStatistics, Runtime, empty, numpy_dtype
 
 Array = NDArray[Any]
 
@@ -71,7 +72,14 @@ def run_compiled(
                 empty(result.layout.local_shape(result.shape, mesh), _numpy_type(result)) for result in program.results
             ]
             launches.append(
-                Launch(loaded, program.entry, [column[position] for column in columns], outputs, device=device, rank=position)
+                Launch(
+                    loaded,
+                    program.entry,
+                    [column[position] for column in columns],
+                    outputs,
+                    device=device,
+                    rank=position,
+                )
             )
         seconds: list[float] = []
         statistics: RunStatistics | None = None
@@ -104,7 +112,7 @@ def _value(argument: CompiledTensor, values: Mapping[str, Array] | Callable[[str
 def _join(program: CompiledProgram, launches: list[Launch]) -> dict[str, Array]:
     joined: dict[str, Array] = {}
     for index, result in enumerate(program.results):
-        parts = [cast("Array", launch.results[index]) for launch in launches]
+        parts = [launch.results[index] for launch in launches]
         fault = disagreement(parts, result.shape, result.layout, program.mesh)
         if fault is not None:
             raise RuntimeFailure(f"result {result.name}: {fault}; this is a defect of the compiler, please report it")
@@ -126,8 +134,8 @@ def saved_values(program: CompiledProgram) -> dict[str, Array]:
     if inputs.exists():
         try:
             with np.load(inputs, allow_pickle=False) as file:
-                values.update({name.removeprefix(INPUT_PREFIX): file[name] for name in file.files})
-        except (OSError, ValueError, EOFError) as error:
+                values.update({name: file[name] for name in file.files})
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise RuntimeFailure(f"{inputs} is damaged ({error}); compile the program again") from None
     return values
 
@@ -153,7 +161,9 @@ def _read_safetensors(path: Path, program: CompiledProgram) -> dict[str, Array]:
             if end - begin != dtype.itemsize * int(np.prod(argument.shape, dtype=np.int64)):
                 raise RuntimeFailure(f"{path}: {argument.name} has another size than the program expects; {again}")
             if size < 8 + length + end:
-                raise RuntimeFailure(f"{path} is cut off: expected {8 + length + end} bytes or more but got {size}; {again}")
+                raise RuntimeFailure(
+                    f"{path} is cut off: expected {8 + length + end} bytes or more but got {size}; {again}"
+                )
             if end == begin:
                 values[argument.name] = np.empty(argument.shape, dtype)
                 continue

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Global arrays and the parts of them that devices hold.
 
-A dimension of n elements split k ways is cut into blocks of ceil(n/k); what lies past the end is padding. A device's block
-along a dimension is its coordinates along the dimension's axes, read as one number, the first axis most significant.
+A dimension of n elements split k ways is cut into blocks of ceil(n/k); what lies past the end is padding. A device's
+block along a dimension is its coordinates along the dimension's axes, read as one number, the first most significant.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def disagreement(parts: Sequence[Array], shape: Sequence[int], layout: TensorLay
         bounds = _bounds(device, shape, layout, mesh)
         key = tuple(bounds)
         other = first.setdefault(key, device)
-        valid = tuple(slice(0, max(0, min(local, size - begin))) for (begin, local), size in zip(bounds, shape, strict=True))
+        valid = tuple(
+            slice(0, max(0, min(local, size - begin))) for (begin, local), size in zip(bounds, shape, strict=True)
+        )
         if other != device and parts[other][valid].tobytes() != parts[device][valid].tobytes():
             return f"devices {other} and {device} hold different copies"
     return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The compiler's phases, run one after the other on a module of the stock ``mlir`` package.
 
-The order is that of ``lib/Pipelines``; here it is cut into phases so that the IR after each can be kept, and a refusal can
-be told with the pass that refused and the ``hp-opt`` command that shows it again.
+The order is that of ``lib/Pipelines``; here it is cut into phases so that the IR after each can be kept, and a
+refusal can be told with the pass that refused and the ``hp-opt`` command that shows it again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from hyperparallel.errors import CompilationError
 
 ENTRY = "main"
 
+# The bindings define it, their stubs do not.
+MLIRError: type[Exception] = getattr(ir, "MLIRError")  # noqa: B009
+
 
 class Phase(StrEnum):
     """The phases, in order; the value names the IR that a phase leaves."""
@@ -36,17 +39,13 @@ class Phase(StrEnum):
     LOWERED = "lowered"
 
 
-_PASSES: dict[Phase, tuple[str, ...]] = {
-    Phase.IMPORTED: ("hp-verify-imported",),
-    Phase.ANNOTATED: ("hypershard-apply-plan{{plan=@{plan}}}",),
-    Phase.PROPAGATED: (
-        "hypershard-split-constants",
-        "hypershard-specialize-functions",
-        "hypershard-propagate-shardings",
-    ),
-    Phase.RESHARDED: ("hypershard-insert-reshards", "hypershard-lower-reshards"),
-    Phase.PARTITIONED: ("hypershard-partition-program", "hypershard-optimize-collectives"),
-    Phase.LOWERED: ("hp-lower-to-cpu",),
+_PASSES: dict[Phase, str] = {
+    Phase.IMPORTED: "hp-normalize",
+    Phase.ANNOTATED: "hypershard-apply-plan{{plan=@{plan}}}",
+    Phase.PROPAGATED: "hp-propagate",
+    Phase.RESHARDED: "hp-reshard",
+    Phase.PARTITIONED: "hp-partition",
+    Phase.LOWERED: "hp-lower-to-cpu",
 }
 
 
@@ -79,7 +78,7 @@ def parse_program(text: str, name: str, context: ir.Context) -> ir.Module:
     """
     try:
         return ir.Module.parse(text, context)
-    except ir.MLIRError as error:
+    except MLIRError as error:
         raise CompilationError(f"{name} is no valid MLIR program", diagnostics=_diagnostics(error)) from None
 
 
@@ -120,22 +119,21 @@ class PhaseRunner:
         self._phase = phase
         if self.progress is not None:
             self.progress(phase)
-        handler = self.module.context.attach_diagnostic_handler(self._listen)
+        handler: Any = self.module.context.attach_diagnostic_handler(self._listen)
         try:
-            for step in _PASSES[phase]:
-                self._run_pass(step.format(plan=self.plan))
+            self._run_pipeline(_PASSES[phase].format(plan=self.plan))
         finally:
             handler.detach()
         if self.dump is not None:
             self._write_ir(phase)
 
-    def _run_pass(self, step: str) -> None:
+    def _run_pipeline(self, step: str) -> None:
         self._steps.append(step)
         context = self.module.context
         with context:
             try:
                 PassManager.parse(f"builtin.module({step})", context).run(self.module.operation)
-            except ir.MLIRError as error:
+            except MLIRError as error:
                 raise self._refusal(step, _diagnostics(error)) from None
 
     def _listen(self, diagnostic: Any) -> bool:
@@ -151,7 +149,8 @@ class PhaseRunner:
             f"the {self._phase} phase refused the program",
             diagnostics=diagnostics,
             pass_name=step.partition("{")[0],
-            command=f"hp-opt {shlex.quote(str(kept))} --pass-pipeline={shlex.quote(f'builtin.module({pipeline})')} -o /dev/null",
+            command=f"hp-opt {shlex.quote(str(kept))} "
+            f"--pass-pipeline={shlex.quote(f'builtin.module({pipeline})')} -o /dev/null",
         )
 
     def _write_ir(self, phase: Phase) -> None:
@@ -173,7 +172,7 @@ def _keep_failure(text: str, plan: Path) -> Path:
     return kept
 
 
-def _diagnostics(error: ir.MLIRError) -> list[str]:
+def _diagnostics(error: Any) -> list[str]:
     """One text for each diagnostic, its notes on lines of their own."""
     texts: list[str] = []
     found: Sequence[Any] = error.error_diagnostics

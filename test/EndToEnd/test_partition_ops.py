@@ -67,7 +67,8 @@ def test_reductions_of_every_kind(op: str, kind: str, element: str, init: float,
             %s = arith.{op} %in, %out : {element}
             linalg.yield %s : {element}
           }} -> tensor<4x{element}>
-          %y = hypershard.all_reduce %p over @mesh {{"a"}} <{kind}> {{S(_)}} : tensor<4x{element}> -> tensor<4x{element}>
+          %y = hypershard.all_reduce %p over @mesh {{"a"}} <{kind}> {{S(_)}}
+                 : tensor<4x{element}> -> tensor<4x{element}>
           return %y : tensor<4x{element}>
         }}""",
         [numbers([rows, 4], {"f32": "f4", "i32": "i4", "i64": "i8"}[element])],
@@ -169,13 +170,11 @@ def test_embedding_with_the_vocabulary_split(mesh: dict[str, int]) -> None:
     table = numbers([7, 4])
     check(EMBEDDING, [table, np.array([6, 0, 3, 3, 5])], mesh)
 
+    axes = ", ".join(f'"{name}"={size}' for name, size in mesh.items())
+    text = f"hypershard.mesh @mesh = <[{axes}]>{expand(EMBEDDING)}"
+    outside = np.array([6, 0, 7, 3, 5])
     with pytest.raises(RuntimeFailure, match="smaller than dim size"):
-        axes = ", ".join(f'"{name}"={size}' for name, size in mesh.items())
-        run_sharded(
-            f"hypershard.mesh @mesh = <[{axes}]>" + expand(EMBEDDING),
-            [table, np.array([6, 0, 7, 3, 5])],
-            passes=["hypershard-partition-program"],
-        )
+        run_sharded(text, [table, outside], passes=["hypershard-partition-program"])
 
 
 def test_argmax_with_rows_split() -> None:

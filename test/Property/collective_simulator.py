@@ -40,13 +40,15 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One op of the dialect in global form, with the layout of its result."""
+    """One op of the dialect; in global form it has the layout of its result."""
 
     name: str
     axes: Axes
     to_axes: Axes
     dims: tuple[int, ...]
-    result: Layout
+    kind: str
+    window: dict[str, int]
+    layout: Layout | None
 
 
 def block(size: int, shards: int) -> int:
@@ -132,10 +134,10 @@ def make_partial(mesh: Mesh, blocks: Array, layout: Layout, rng: np.random.Gener
     return terms
 
 
-def _pad(x: Array, dim: int, size: int) -> Array:
+def _pad(x: Array, dim: int, size: int, filling: float) -> Array:
     widths = [(0, 0)] * x.ndim
     widths[dim + 1] = (0, size - x.shape[dim + 1])
-    return np.pad(x, widths, constant_values=np.nan)
+    return np.pad(x, widths, constant_values=filling)
 
 
 def _own_block(x: Array, dim: int, size: int, ranks: NDArray[np.int64]) -> Array:
@@ -154,39 +156,65 @@ def _concat(parts: Array, dim: int, size: int) -> Array:
     return np.take(whole, np.arange(size), axis=dim + 1)
 
 
-def execute(mesh: Mesh, op: Collective, x: Array, shape: tuple[int, ...], width: int) -> tuple[Array, int]:
-    """What every device has after the op, and the bytes that a device receives; an element has `width` bytes."""
+def _window(mesh: Mesh, op: Collective, x: Array) -> Array:
+    """halo_exchange: the dimension's elements from whoever holds them, zero outside."""
+    (dim,) = op.dims
+    lo, global_size, stride, size = (op.window[key] for key in ("window", "of", "step", "size"))
+    whole = np.moveaxis(_concat(x[mesh.groups(op.axes)], dim, global_size), dim + 1, 1)
+    index = mesh.index(op.axes)[:, None] * stride + lo + np.arange(size)[None, :]
+    inside = (index >= 0) & (index < global_size)
+    if global_size == 0:
+        return np.moveaxis(np.zeros((len(x), size, *whole.shape[2:])), 1, dim + 1)
+    picked = whole[np.arange(len(x))[:, None], index.clip(0, global_size - 1)]
+    picked[~inside] = 0
+    return np.moveaxis(picked, 1, dim + 1)
+
+
+REDUCTIONS = {"sum": np.sum, "max": np.max, "min": np.min, "prod": np.prod, "avg": np.mean}
+
+
+def execute(
+    mesh: Mesh, op: Collective, x: Array, after: tuple[int, ...], width: int, filling: float
+) -> tuple[Array, int]:
+    """What every device has after the op, and the bytes that a device receives.
+
+    Args:
+        mesh: The devices.
+        op: What they do.
+        x: Their buffers.
+        after: The shape of a buffer afterwards.
+        width: Bytes of an element.
+        filling: What a dimension is padded with where blocks are not full.
+    """
     groups, size = mesh.groups(op.axes), count(op.axes)
-    after = local_shape(shape, op.result)
     held = math.prod(x.shape[1:]) * width
     match op.name:
         case "all_gather":
             (dim,) = op.dims
             return _concat(x[groups], dim, after[dim]), (size - 1) * held
         case "all_reduce":
-            return x[groups].sum(axis=1), 2 * (size - 1) * block(held, size)
+            return REDUCTIONS[op.kind](x[groups], axis=1), 2 * (size - 1) * block(held, size)
         case "slice_local":
             (dim,) = op.dims
-            return _own_block(_pad(x, dim, size * after[dim]), dim, after[dim], mesh.index(op.axes)), 0
+            return _own_block(_pad(x, dim, size * after[dim], filling), dim, after[dim], mesh.index(op.axes)), 0
         case "reduce_scatter":
             (dim,) = op.dims
-            whole = _pad(x, dim, size * after[dim])[groups].sum(axis=1)
+            whole = REDUCTIONS[op.kind](_pad(x, dim, size * after[dim], filling)[groups], axis=1)
             return _own_block(whole, dim, after[dim], mesh.index(op.axes)), (size - 1) * math.prod(after) * width
         case "all_to_all":
             split, concat = op.dims
-            padded = _pad(x, split, size * after[split])
-            ranks = np.repeat(mesh.index(op.axes)[:, None], size, axis=1)
+            padded = _pad(x, split, size * after[split], filling)
+            own = mesh.index(op.axes)
             parts = np.stack(
-                [_own_block(padded[groups[:, rank]], split, after[split], ranks[:, rank]) for rank in range(size)],
-                axis=1,
+                [_own_block(padded[groups[:, rank]], split, after[split], own) for rank in range(size)], axis=1
             )
             return _concat(parts, concat, after[concat]), (size - 1) * math.prod(parts.shape[2:]) * width
         case "permute":
             source, target = mesh.index(op.axes), mesh.index(op.to_axes)
-            sender = np.array(
-                [next(d for d in group if source[d] == target[device]) for device, group in enumerate(groups)]
-            )
-            return x[sender], held
+            sender = [next(d for d in group if source[d] == target[device]) for device, group in enumerate(groups)]
+            return x[np.array(sender)], held
+        case "halo_exchange":
+            return _window(mesh, op, x), 0
         case _:
             raise AssertionError(f"no such collective: {op.name}")
 
@@ -194,8 +222,8 @@ def execute(mesh: Mesh, op: Collective, x: Array, shape: tuple[int, ...], width:
 _AXIS = re.compile(r'"(\w+)"(?::\((\d+)\)(\d+))?')
 _SHARDING = re.compile(r"#hypershard\.sharding<@\w+, \[(.*?)\](?:, partial=<(\w+) \{(.*?)\}>)?>")
 _OP = re.compile(
-    r"(%\S+) = hypershard\.(\w+) (%\S+) over @\w+ \{(.*?)\}(?: to \{(.*?)\})?(.*?) "
-    r"\{hypershard\.sharding = (#.*?>)\} : "
+    r"(%\S+) = hypershard\.(\w+) (%\S+) over @\w+ \{(.*?)\}(?: to \{(.*?)\})?(.*?)"
+    r"(?: \{hypershard\.sharding = (#.*?>)\})? : "
 )
 
 
@@ -218,8 +246,15 @@ def parse_collective(mesh: Mesh, line: str) -> tuple[str, str, Collective] | Non
     if not found:
         return None
     result, name, operand, axes, to_axes, rest, sharding = found.groups()
-    dims = tuple(int(number) for number in re.findall(r"(?:dim|split|concat) (\d+)", rest))
-    op = Collective(name, parse_axes(mesh, axes), parse_axes(mesh, to_axes or ""), dims, parse_layout(mesh, sharding))
+    op = Collective(
+        name,
+        parse_axes(mesh, axes),
+        parse_axes(mesh, to_axes or ""),
+        tuple(int(number) for number in re.findall(r"(?:dim|split|concat) (\d+)", rest)),
+        "".join(re.findall(r"<(\w+)>", rest)),
+        {key: int(number) for key, number in re.findall(r"(of|window|step|size) (-?\d+)", rest)},
+        parse_layout(mesh, sharding) if sharding else None,
+    )
     return result, operand, op
 
 

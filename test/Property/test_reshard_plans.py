@@ -199,10 +199,11 @@ def check_pairs(mesh: Mesh, atoms: Axes, shape: tuple[int, ...], keep: float = 1
             if parsed := parse_collective(mesh, line):
                 name, operand, op = parsed
                 buffers, spent, _ = values[operand]
-                after, received = execute(mesh, op, buffers, shape, BYTES)
-                spent += received
-                assert after.shape[1:] == local_shape(shape, op.result), line
-                values[name] = (after, spent, op.result)
+                assert op.layout
+                local = local_shape(shape, op.layout)
+                after, received = execute(mesh, op, buffers, local, BYTES, np.nan)
+                assert after.shape[1:] == local, line
+                values[name] = (after, spent + received, op.layout)
             elif found := re.search(r"return (.*) : ", line):
                 returned = found[1].split(", ")
         assert len(returned) == len(targets[i])

@@ -20,6 +20,7 @@ MAY_INCLUDE = {
     "lib/Analysis": ["dialects"],
     "lib/ExternalModels": ["dialects", "lib/Analysis"],
     "lib/Transforms/HyperShard": ["dialects", "lib/Analysis"],
+    "lib/Transforms/TestAnalysis": ["dialects", "lib/Analysis"],
     "lib/Conversion": ["dialects", "lib/Analysis", "lib/Runtime/hp_runtime.h"],
     "lib/CodeGen": ["lib/Runtime/hp_runtime.h"],
     "lib/Pipelines": [
@@ -31,7 +32,7 @@ MAY_INCLUDE = {
         "lib/CodeGen",
     ],
     "lib/Runtime": [],
-    "lib/CAPI": ["dialects", "lib/Pipelines", "lib/CodeGen"],
+    "lib/CAPI": ["dialects", "lib/Analysis", "lib/Pipelines", "lib/CodeGen"],
     "lib/Tools": ["lib/Pipelines"],
     "python/bindings": ["lib/CAPI"],
     "test/CAPI": ["lib/CAPI"],

@@ -155,8 +155,8 @@ getFixedPositions(memref::AllocOp alloc, const KernelGroup &group) {
 namespace {
 class KernelWriter {
 public:
-  KernelWriter(MLIRContext *context, KernelGroup &group, std::string name)
-      : group(group), name(std::move(name)), context(context),
+  KernelWriter(ModuleOp module, KernelGroup &group, StringRef name)
+      : group(group), name(name), context(module.getContext()),
         builder(context), loc(group.members.back().op.getLoc()),
         callSite(group.members.back().op) {}
 
@@ -178,7 +178,7 @@ private:
   void writeLoops(Value begin, Value end);
 
   KernelGroup &group;
-  std::string name;
+  StringRef name;
   MLIRContext *context;
   OpBuilder builder;
   Location loc;
@@ -423,7 +423,8 @@ static std::string printWithoutName(func::FuncOp function) {
 void FormKernelsPass::rewriteGroup(KernelGroup &group, StringRef parentName,
                                    SymbolTable &symbols) {
   demoteContiguousLoop(group);
-  KernelWriter writer(&getContext(), group, (parentName + "_kernel").str());
+  std::string name = (parentName + "_kernel").str();
+  KernelWriter writer(getOperation(), group, name);
   func::FuncOp kernel = writer.write();
 
   auto [entry, isNew] = known.try_emplace(printWithoutName(kernel), kernel);

@@ -10,10 +10,10 @@
 //   1. Assertions become branches to hp_rt_assert_fail.
 //   2. Conversion with bare pointers: a buffer argument is one pointer.
 //      Allocations call the runtime, with the memory space as tier.
-//      Booleans are bytes in memory: what the ABI says, and what vectorises.
 //   3. Calls marked `hp.parallel_grain` pack their arguments in words on the
 //      stack and go to hp_rt_parallel_for, with a function that unpacks them.
-//   4. Every public function gets an entry that unpacks args and results.
+//   4. Booleans are bytes in memory: what the ABI says, and what vectorises.
+//   5. Every public function gets an entry that unpacks args and results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,45 +112,6 @@ struct DeallocToRuntime : ConvertOpToLLVMPattern<memref::DeallocOp> {
         rewriter, op.getLoc(), TypeRange(), "hp_rt_free",
         ValueRange(descriptor.allocatedPtr(rewriter, op.getLoc())));
     rewriter.eraseOp(op);
-    return success();
-  }
-};
-
-/// Booleans are bytes in memory.
-struct LoadBoolean : ConvertOpToLLVMPattern<memref::LoadOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-  LogicalResult
-  matchAndRewrite(memref::LoadOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (!op.getType().isInteger(1))
-      return failure();
-    Location loc = op.getLoc();
-    Type i8 = rewriter.getI8Type();
-    Value address =
-        getStridedElementPtr(rewriter, loc, op.getMemRefType(),
-                             adaptor.getMemref(), adaptor.getIndices());
-    Value byte = LLVM::LoadOp::create(rewriter, loc, i8, address);
-    Value zero = LLVM::ConstantOp::create(rewriter, loc, i8, 0);
-    rewriter.replaceOpWithNewOp<LLVM::ICmpOp>(op, LLVM::ICmpPredicate::ne, byte,
-                                              zero);
-    return success();
-  }
-};
-
-struct StoreBoolean : ConvertOpToLLVMPattern<memref::StoreOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-  LogicalResult
-  matchAndRewrite(memref::StoreOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (!op.getValue().getType().isInteger(1))
-      return failure();
-    Location loc = op.getLoc();
-    Value address =
-        getStridedElementPtr(rewriter, loc, op.getMemRefType(),
-                             adaptor.getMemref(), adaptor.getIndices());
-    Value byte = LLVM::ZExtOp::create(rewriter, loc, rewriter.getI8Type(),
-                                      adaptor.getValue());
-    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, byte, address);
     return success();
   }
 };
@@ -306,6 +267,54 @@ static FailureOr<SmallVector<Entry>> collectEntries(ModuleOp module) {
 }
 
 //===----------------------------------------------------------------------===//
+// Booleans
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A boolean takes a byte, 0 or 1. Upstream's patterns assert on elements of less
+/// than a byte.
+struct LoadBool : ConvertOpToLLVMPattern<memref::LoadOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(memref::LoadOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getMemRefType().getElementType().isInteger(1))
+      return failure();
+    Location loc = op.getLoc();
+    Value pointer =
+        getStridedElementPtr(rewriter, loc, op.getMemRefType(),
+                             adaptor.getMemref(), adaptor.getIndices());
+    Value byte =
+        LLVM::LoadOp::create(rewriter, loc, rewriter.getI8Type(), pointer);
+    Value zero = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI8Type(),
+                                          rewriter.getI8IntegerAttr(0));
+    rewriter.replaceOpWithNewOp<LLVM::ICmpOp>(op, LLVM::ICmpPredicate::ne, byte,
+                                              zero);
+    return success();
+  }
+};
+
+struct StoreBool : ConvertOpToLLVMPattern<memref::StoreOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(memref::StoreOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getMemRefType().getElementType().isInteger(1))
+      return failure();
+    Value pointer =
+        getStridedElementPtr(rewriter, op.getLoc(), op.getMemRefType(),
+                             adaptor.getMemref(), adaptor.getIndices());
+    Value byte = LLVM::ZExtOp::create(rewriter, op.getLoc(),
+                                      rewriter.getI8Type(), adaptor.getValue());
+    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, byte, pointer);
+    return success();
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
 // Pass
 //===----------------------------------------------------------------------===//
 
@@ -322,7 +331,7 @@ LogicalResult ConvertToLLVMPass::convertDialects() {
   options.useBarePtrCallConv = true;
   LLVMTypeConverter converter(context, options);
   RewritePatternSet patterns(context);
-  patterns.add<AllocToRuntime, DeallocToRuntime, LoadBoolean, StoreBoolean>(
+  patterns.add<AllocToRuntime, DeallocToRuntime, LoadBool, StoreBool>(
       converter, /*benefit=*/2);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);

@@ -53,9 +53,13 @@ std::string describeMembers(const Group &group) {
 // Groups
 //===----------------------------------------------------------------------===//
 
-void Collectives::reset() {
+void Collectives::forgetGroups() {
   std::lock_guard<std::mutex> lock(mutex);
   groups.clear();
+}
+
+void Collectives::forgetMessages() {
+  std::lock_guard<std::mutex> lock(mutex);
   channels.clear();
 }
 
@@ -351,17 +355,18 @@ static void reducePart(const Call &call, const Call *const *members,
                 call.out + begin * call.elementBytes, end - begin);
 }
 
-/// Step 3 of an all-reduce.
-static hp_status allReduce(Device &device, Call &call,
-                           const Call *const *members, int64_t &moved) {
+/// What an all-reduce in two steps moves, whether this one takes them or not.
+static int64_t allReduceBytes(const Call &call) {
   int64_t size = call.group->size(), count = call.shape[0], begin, end;
   reducedPart(count, call.rank, size, begin, end);
-  moved =
-      ((size - 1) * (end - begin) + count - (end - begin)) * call.elementBytes;
-  if (!inTwoSteps(members, size)) {
-    reducePart(call, members, size, 0, count);
-    return HP_OK;
-  }
+  return ((size - 1) * (end - begin) + count - (end - begin)) *
+         call.elementBytes;
+}
+
+static hp_status allReduceInTwoSteps(Device &device, Call &call,
+                                     const Call *const *members) {
+  int64_t size = call.group->size(), count = call.shape[0], begin, end;
+  reducedPart(count, call.rank, size, begin, end);
   reducePart(call, members, size, begin, end);
   Slot &slot = call.group->slotOf(call.sequence);
   slot.middle.add();
@@ -392,12 +397,21 @@ static hp_status finishInGroup(Device &device, Call &call, int64_t &moved) {
     if (!sameCall(*members[0], *members[rank]))
       return mismatch(group, *members[0], static_cast<int>(rank),
                       *members[rank]);
-  if (call.kind == HP_ALL_REDUCE)
-    status = allReduce(device, call, members.data(), moved);
+  bool meets =
+      call.kind == HP_ALL_REDUCE && inTwoSteps(members.data(), group.size());
+  if (meets)
+    status = allReduceInTwoSteps(device, call, members.data());
+  else if (call.kind == HP_ALL_REDUCE)
+    reducePart(call, members.data(), group.size(), 0, call.shape[0]);
   else
     moved = moveData(call, members.data(), group.size());
   if (status != HP_OK)
     return status;
+  if (call.kind == HP_ALL_REDUCE)
+    moved = allReduceBytes(call);
+  // Every counter of a slot grows once in every round, whoever waits for it.
+  if (!meets)
+    slot.middle.add();
   slot.departed.add();
   call.ref->inFlight[call.sequence % RingSize] = false;
   return call.small ? HP_OK : waitFor(device, slot.departed, target, call);

@@ -112,8 +112,9 @@ struct Channel {
 
 class Collectives {
 public:
-  /// Forgets all groups and channels.
-  void reset();
+  /// Between runs only.
+  void forgetGroups();
+  void forgetMessages();
   /// Lets all sleeping members look whether their run is being stopped.
   void wakeAll();
 

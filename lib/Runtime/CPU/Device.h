@@ -98,11 +98,12 @@ struct Context {
   Trace trace;
   std::atomic<bool> quitting{false};
 
-  std::mutex runMutex; ///< guards the three below
+  std::mutex runMutex; ///< guards the four below
   std::condition_variable runChanged;
-  bool running = false; ///< from run_start until the last device has ended
-  bool reported = true; ///< the host has fetched the result
-  Run run;              ///< devices read it without the lock while running
+  bool running = false;     ///< from run_start until the last device has ended
+  bool reported = true;     ///< the host has fetched the result
+  Run run;                  ///< devices read it without the lock while running
+  bool keepsGroups = false; ///< the last run left its groups in order
   std::thread watchdog;
 
   std::mutex streamMutex; ///< guards streams

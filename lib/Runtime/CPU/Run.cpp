@@ -102,6 +102,7 @@ static void runLaunch(Device &device) {
 static void closeBooks(Context &context) {
   Run &run = context.run;
   run.end = nowNs();
+  context.keepsGroups = true;
   for (Device *device : run.devices) {
     hp_device_stats &stats = device->stats;
     for (int tier = 0; tier < HP_TIER_COUNT; ++tier)
@@ -110,10 +111,11 @@ static void closeBooks(Context &context) {
     device->pool.endRun(stats.leaked);
     if (device->ownsReservation)
       device->pool.unreserve(device->launch.resident);
+    // Groups may serve the next run if all members are equally far in them.
+    context.keepsGroups &= device->futures.empty() && !run.stopping;
     for (Call *future : device->futures)
       delete future;
     device->futures.clear();
-    device->groups.clear();
     device->openRanges.clear();
     stats.status = run.stopping ? HP_CANCELLED : HP_OK;
     for (const Failure &failure : run.failures)
@@ -191,13 +193,33 @@ static hp_status checkLaunches(Context &context, const hp_launch *launches,
   return HP_OK;
 }
 
+/// True if the launches give every device the place that it had in the last
+/// run.
+static bool sameLayout(const Run &run, const hp_launch *launches,
+                       size_t count) {
+  if (run.devices.size() != count)
+    return false;
+  for (size_t i = 0; i < count; ++i) {
+    const hp_launch &last = run.devices[i]->launch;
+    if (last.device != launches[i].device || last.group != launches[i].group ||
+        last.rank != launches[i].rank)
+      return false;
+  }
+  return true;
+}
+
 static void prepareRun(Context &context, const hp_launch *launches,
                        const std::vector<hp_entry_fn> &entries) {
   Run &run = context.run;
+  if (!context.keepsGroups || !sameLayout(run, launches, entries.size())) {
+    for (std::unique_ptr<Device> &device : context.devices)
+      device->groups.clear();
+    context.collectives.forgetGroups();
+  }
+  context.collectives.forgetMessages();
   run.devices.clear();
   run.failures.clear();
   run.stopping = false;
-  context.collectives.reset();
   std::map<int64_t, int64_t> meshSizes;
   for (size_t i = 0; i < entries.size(); ++i)
     ++meshSizes[launches[i].group];

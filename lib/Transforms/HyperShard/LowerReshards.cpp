@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/HyperShard/Passes.h"
 
+#include "lib/Analysis/CostModel.h"
 #include "lib/Analysis/ProgramLayouts.h"
 #include "lib/Analysis/ReshardPath.h"
 
@@ -212,7 +213,7 @@ void LowerReshardsPass::runOnOperation() {
     return signalPassFailure();
   MeshAxes mesh(meshOp->getMesh());
   ProgramLayouts layouts(module, mesh);
-  ReshardPlanner planner(mesh, CommunicationCost());
+  ReshardPlanner planner(mesh, getCommunicationCost(module));
   DominanceInfo dominance;
   StepTable table(dominance);
   for (ReshardOp reshard : reshards)

@@ -157,7 +157,66 @@ def PartitionProgramPass : Pass<"hypershard-partition-program", "ModuleOp"> {
 def OptimizeCollectivesPass
     : Pass<"hypershard-optimize-collectives", "ModuleOp"> {
   let summary = "Merge, shrink and drop collectives";
+  let description = [{
+    On local programs. Equal collectives of one value become one; two of a kind
+    in a row become one; over a group of one they go away; an `all_reduce` of
+    which only a slice is kept becomes a `reduce_scatter`, or reduces the slice;
+    what is gathered and sliced again is not gathered; exchanges of windows are
+    composed where that is exact. No rule adds bytes or collectives.
+  }];
+  let dependentDialects = [
+    "::mlir::hyperparallel::hypershard::HyperShardDialect",
+    "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numMerged", "num-merged", "Collectives equal to an earlier one">,
+    Statistic<"numDropped", "num-dropped", "Collectives that changed nothing">,
+    Statistic<"numJoined", "num-joined", "Pairs of collectives made one">,
+    Statistic<"numScattered", "num-scattered",
+              "Reductions of which each device now gets its slice only">,
+    Statistic<"numSliced", "num-sliced",
+              "Collectives that now act on what a slice keeps">,
+    Statistic<"numHalosComposed", "num-halos-composed",
+              "Pairs of window exchanges made one">,
+    Statistic<"numDeclinedShared", "num-declined-shared",
+              "Pairs left alone: the first has other users">,
+    Statistic<"numDeclinedHalos", "num-declined-halos",
+              "Pairs of window exchanges left alone: one cannot do both">,
+  ];
+}
+
+def CombineAllReducesPass
+    : Pass<"hypershard-combine-all-reduces", "ModuleOp"> {
+  let summary = "Make one all_reduce of several small ones";
+  let description = [{
+    `all_reduce`s of one group, kind and element type whose results are not read
+    before the last of them is ready are done in one, on their operands put in a
+    row, where the latency that this saves is more than the time of the copies.
+  }];
+  let dependentDialects = [
+    "::mlir::hyperparallel::hypershard::HyperShardDialect",
+    "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numCombined", "num-combined", "all_reduces put together">,
+    Statistic<"numBuckets", "num-buckets", "all_reduces made of several">,
+    Statistic<"numDeclinedLarge", "num-declined-large",
+              "all_reduces left alone: copying takes longer than it saves">,
+  ];
+}
+
+def OverlapCollectivesPass : Pass<"hypershard-overlap-collectives", "ModuleOp"> {
+  let summary = "Start collectives early and wait for them late";
+  let description = [{
+    On local programs. `all_gather`, `all_reduce`, `reduce_scatter`, `all_to_all`
+    and `permute` become their `_start` form, where the operand is ready, and a
+    `done`, where the result is first read. Not part of a pipeline: it is for
+    runtimes whose collectives run beside the computation.
+  }];
   let dependentDialects = ["::mlir::hyperparallel::hypershard::HyperShardDialect"];
+  let statistics = [
+    Statistic<"numStarted", "num-started", "Collectives started early">,
+    Statistic<"numNothingToDo", "num-nothing-to-do",
+              "Collectives left alone: there is nothing to do meanwhile">,
+  ];
 }
 
 #endif // HYPERPARALLEL_TRANSFORMS_HYPERSHARD_PASSES

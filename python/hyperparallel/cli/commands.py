@@ -44,7 +44,9 @@ def _open(arguments: argparse.Namespace, talk: Talk) -> Model:
 
     flat = bool(getattr(arguments, "flat", False))
     model = open_model(arguments.model, _overrides(arguments), talk, use_cache=not arguments.no_cache, flat=flat)
-    talk.say(f"{model.imported.name}: {len(model.imported.arguments)} arguments, {len(model.imported.blocks)} block calls")
+    talk.say(
+        f"{model.imported.name}: {len(model.imported.arguments)} arguments, {len(model.imported.blocks)} block calls"
+    )
     return model
 
 
@@ -88,7 +90,9 @@ def _plan_of(arguments: argparse.Namespace) -> Plan:
     assert isinstance(plan, Plan)
     if arguments.plan is not None and arguments.preset is not None:
         if plan.preset is not None:
-            raise PlanError(f"{arguments.plan} has the preset {plan.preset.name} and --preset names another; leave one out")
+            raise PlanError(
+                f"{arguments.plan} has the preset {plan.preset.name} and --preset names another; leave one out"
+            )
         plan = Plan(plan.mesh, plan.rules, arguments.preset)
     return plan
 
@@ -154,7 +158,7 @@ def compile_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# Running ---------------------------------------------------------------------------------------------------------------
+# Running --------------------------------------------------------------------------------------------------------------
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -175,7 +179,9 @@ def run_command(arguments: argparse.Namespace) -> int:
     with _program(arguments, talk, model, resolved) as (program, was_cached):
         values = {**model.inputs, **_given_inputs(arguments)}
         names = {argument.name for argument in program.arguments if argument.role == "input"}
-        run = _execute(arguments, talk, program, lambda name: values[name] if name in names else model.imported.weight(name))
+        run = _execute(
+            arguments, talk, program, lambda name: values[name] if name in names else model.imported.weight(name)
+        )
         comparison = _check(arguments, talk, dataclasses.replace(model, inputs=values), run)
         cached = {"import": model.was_cached, "compile": was_cached}
         return _report(arguments, talk, program, run, comparison, begin, cached)
@@ -198,11 +204,17 @@ def _model_of(program: CompiledProgram, values: Mapping[str, Any]) -> Model:
     from hyperparallel.frontend.artifact import ArgumentInfo, ImportedModel, ResultInfo
 
     arguments = tuple(
-        ArgumentInfo(entry.name, entry.role, entry.shape, entry.dtype) for entry in program.arguments if entry.role is not None
+        ArgumentInfo(entry.name, entry.role, entry.shape, entry.dtype)
+        for entry in program.arguments
+        if entry.role is not None
     )
     results = tuple(ResultInfo(entry.name, entry.shape, entry.dtype) for entry in program.results)
-    imported = ImportedModel(program.name, "", arguments, results, has_weights=True, _read_weight=lambda name: values[name])
-    return Model(imported, {entry.name: values[entry.name] for entry in arguments if entry.role == "input"}, program.source)
+    imported = ImportedModel(
+        program.name, "", arguments, results, has_weights=True, _read_weight=lambda name: values[name]
+    )
+    return Model(
+        imported, {entry.name: values[entry.name] for entry in arguments if entry.role == "input"}, program.source
+    )
 
 
 def _check_options(arguments: argparse.Namespace, program: CompiledProgram) -> None:
@@ -212,7 +224,9 @@ def _check_options(arguments: argparse.Namespace, program: CompiledProgram) -> N
     if arguments.plan is not None or arguments.preset is not None or arguments.model_arg:
         raise PlanError(f"{arguments.model} is compiled already; --plan, --preset and --model-arg are for hp compile")
     if arguments.mesh is not None and Mesh.parse(arguments.mesh).axes != program.mesh.axes:
-        raise PlanError(f"{arguments.model} is compiled for the mesh {program.mesh}, not {arguments.mesh}; compile it again")
+        raise PlanError(
+            f"{arguments.model} is compiled for the mesh {program.mesh}, not {arguments.mesh}; compile it again"
+        )
     if arguments.devices is not None:
         program.mesh.check_devices(arguments.devices)
 
@@ -227,9 +241,7 @@ def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram
     from hyperparallel.execute import run_compiled
 
     with talk.step("run"):
-        return run_compiled(
-            program, values, repeat=arguments.repeat, threads=arguments.threads, trace=arguments.trace
-        )
+        return run_compiled(program, values, repeat=arguments.repeat, threads=arguments.threads, trace=arguments.trace)
 
 
 def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResult) -> Comparison | None:
@@ -250,7 +262,6 @@ def _program(arguments: argparse.Namespace, talk: Talk, model: Model, resolved: 
     """The compiled program, kept under a key of all that it is made from; and whether it was there already."""
     from hyperparallel.cache import cache_directory
     from hyperparallel.compile import compile_model
-    from hyperparallel.compiled import CompiledProgram
 
     if arguments.no_cache:
         with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
@@ -261,18 +272,29 @@ def _program(arguments: argparse.Namespace, talk: Talk, model: Model, resolved: 
         return
     directory = cache_directory() / "programs"
     target = directory / _program_key(model, resolved)
-    try:
-        program = CompiledProgram.load(target)
-        with contextlib.suppress(OSError):
-            os.utime(target)
-        yield program, True
+    kept = _kept_program(target)
+    if kept is not None:
+        yield kept, True
         return
-    except RuntimeFailure:
-        shutil.rmtree(target, ignore_errors=True)
     program = compile_model(model.imported, resolved, out_dir=target, progress=talk.begin)
     talk.end()
+    talk.seconds.update(program.seconds)
     _prune(directory, target)
     yield program, False
+
+
+def _kept_program(target: Path) -> CompiledProgram | None:
+    """The program of an earlier run, if it is whole."""
+    from hyperparallel.compiled import CompiledProgram
+
+    try:
+        program = CompiledProgram.load(target)
+    except RuntimeFailure:
+        shutil.rmtree(target, ignore_errors=True)
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(target)
+    return program
 
 
 def _program_key(model: Model, resolved: ResolvedPlan) -> str:
@@ -296,7 +318,9 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return os.uname().machine
-    return "\n".join(next((line for line in lines if line.startswith(key)), "") for key in ("model name", "flags", "Features"))
+    return "\n".join(
+        next((line for line in lines if line.startswith(key)), "") for key in ("model name", "flags", "Features")
+    )
 
 
 def _prune(directory: Path, keep: Path) -> None:
@@ -347,18 +371,19 @@ def _report(
         print(_in_words(report))
     if comparison is not None and not comparison.ok:
         raise RuntimeFailure(
-            f"the results differ from PyTorch's: max_rel_error {comparison.max_rel_error:.3g} is above {comparison.tolerance:g}"
+            f"the results differ from PyTorch's: max_rel_error {comparison.max_rel_error:.3g} is above "
+            f"{comparison.tolerance:g}"
         )
     return 0
 
 
 def _write_results(path: Path, run: RunResult) -> None:
-    import numpy as np
+    from hyperparallel.compiled import write_arrays
 
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, **dict(run.results))
+            write_arrays(file, run.results)
         temporary.replace(path)
     except OSError as error:
         raise RuntimeFailure(f"cannot write {path}: {error.strerror or error}") from None
@@ -376,19 +401,27 @@ def _in_words(report: Mapping[str, Any]) -> str:
     if "max_rel_error" in report:
         verdict = "equal to PyTorch" if report["ok"] else "NOT equal to PyTorch"
         lines.append(
-            f"  check        {verdict}: max relative error {report['max_rel_error']:.2g}, absolute {report['max_abs_error']:.2g}"
+            f"  check        {verdict}: max relative error {report['max_rel_error']:.2g}, absolute "
+            f"{report['max_abs_error']:.2g}"
         )
     counts = report["collectives"]
     for kind, count in counts.items():
-        lines.append(f"  {kind:<12} {count} times, {format_bytes(report['moved_bytes'].get(kind, 0))} received by all devices")
+        lines.append(
+            f"  {kind:<12} {count} times, {format_bytes(report['moved_bytes'].get(kind, 0))} received by all devices"
+        )
     if not counts:
         lines.append("  no communication")
-    lines.append(f"  memory       {format_bytes(max(report['peak_bytes_per_device']))} at the peak on the fullest device")
-    lines.append(f"  time         {report['run_seconds'][-1] * 1e3:.1f} ms for the run, {report['seconds']['total']:.1f} s in all")
+    lines.append(
+        f"  memory       {format_bytes(max(report['peak_bytes_per_device']))} at the peak on the fullest device"
+    )
+    lines.append(
+        f"  time         {report['run_seconds'][-1] * 1e3:.1f} ms for the run, "
+        f"{report['seconds']['total']:.1f} s in all"
+    )
     return "\n".join(lines)
 
 
-# The machine -----------------------------------------------------------------------------------------------------------
+# The machine ----------------------------------------------------------------------------------------------------------
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
@@ -400,7 +433,10 @@ def doctor_command(arguments: argparse.Namespace) -> int:
         _print_json([dataclasses.asdict(finding) for finding in findings])
     else:
         for finding in findings:
-            print(f"{'ok     ' if finding.ok else 'missing' if finding.needed else 'absent '} {finding.what}: {finding.text}")
+            print(
+                f"{'ok     ' if finding.ok else 'missing' if finding.needed else 'absent '} "
+                f"{finding.what}: {finding.text}"
+            )
     broken = [finding.what for finding in findings if finding.needed and not finding.ok]
     if broken:
         raise HyperParallelError(f"what is needed and not there: {', '.join(broken)}")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Talk on stderr: one line for each step, and moving bars when a person is watching. stdout is for the product alone."""
+"""Talk on stderr: lines, and moving bars when a person is watching. stdout is for the product alone."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -69,7 +69,7 @@ class Talk:
         self._name = None
 
     @contextmanager
-    def step(self, name: str) -> Iterator[None]:
+    def step(self, name: str) -> Generator[None]:
         """A step for the duration of a block."""
         self.begin(name)
         try:

@@ -110,12 +110,16 @@ def _openblas() -> str:
 def _compiler() -> Finding:
     name = os.environ.get("CC", "cc")
     found = shutil.which(name)
-    return Finding("C compiler", found is not None, True, found or f"no {name}; install gcc or clang: it links compiled programs")
+    return Finding(
+        "C compiler", found is not None, True, found or f"no {name}; install gcc or clang: it links compiled programs"
+    )
 
 
 def _package(name: str) -> Finding:
     there = importlib.util.find_spec(name) is not None
-    text = f"needed to import models; {'there' if there else 'pip install ' + chr(39) + 'hyperparallel[torch]' + chr(39)}"
+    text = (
+        f"needed to import models; {'there' if there else 'pip install ' + chr(39) + 'hyperparallel[torch]' + chr(39)}"
+    )
     return Finding(name, there, False, text)
 
 

@@ -77,7 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hp",
         description="From a PyTorch model to one checked program for a whole supernode.",
-        epilog="hp COMMAND --help tells more. A MODEL is a Python file with build(), or a directory that hp import made.",
+        epilog="hp COMMAND --help tells more. A MODEL is a Python file with build(), or a directory that "
+        "hp import made.",
     )
     parser.add_argument("--version", action="version", version=f"hp {__version__}")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -106,11 +107,15 @@ def _parser() -> argparse.ArgumentParser:
     verb = _verb(verbs, "run", commands.run_command, "run a model on virtual devices, compiling it first if need be")
     verb.add_argument("model", type=Path, metavar="MODEL", help="a MODEL, or a directory that hp compile made")
     verb.add_argument("--check", action="store_true", help="compare the results with PyTorch's")
-    verb.add_argument("--tolerance", type=_positive, default=1e-4, metavar="X", help="largest relative error (default 1e-4)")
+    verb.add_argument(
+        "--tolerance", type=_positive, default=1e-4, metavar="X", help="largest relative error (default 1e-4)"
+    )
     verb.add_argument("--repeat", type=_count, default=1, metavar="N", help="run N times; the last one is reported")
     verb.add_argument("--inputs", type=Path, metavar="FILE.npz", help="inputs by name, instead of the example inputs")
     verb.add_argument("--results", type=Path, metavar="FILE.npz", help="write the results here")
-    verb.add_argument("--trace", type=Path, metavar="FILE.json", help="write a trace of the run here (Chrome, Perfetto)")
+    verb.add_argument(
+        "--trace", type=Path, metavar="FILE.json", help="write a trace of the run here (Chrome, Perfetto)"
+    )
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
     _plan_options(verb)
     _model_options(verb)
@@ -141,7 +146,9 @@ def _model_options(verb: argparse.ArgumentParser) -> None:
 
 def _plan_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--plan", metavar="PLAN", help="a plan file, or the name of a preset")
-    verb.add_argument("--preset", metavar="NAME", help="megatron, fsdp or data_parallel; a plan's own rules override it")
+    verb.add_argument(
+        "--preset", metavar="NAME", help="megatron, fsdp or data_parallel; a plan's own rules override it"
+    )
     verb.add_argument("--mesh", metavar="AXES", help="axes and sizes, such as dp=2,tp=2; instead of the plan's own")
     verb.add_argument("--devices", type=_count, metavar="N", help="refuse a mesh that does not use N devices")
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Models as the command line takes them: a model file, or the directory of an imported model.
 
-Importing a model file is remembered: the program depends on the model's structure, never on the values of its weights, so
-it is kept under a key of everything that the structure comes from (the file and the local modules it loaded, the
-overrides, the versions of the packages, and every submodule's class and plain attributes), while weights and inputs are
-taken from the module that the file has just built.
+Importing a model file is remembered: the program depends on the model's structure, never on the values of its
+weights, so it is kept under a key of everything that the structure comes from (the file and the local modules it
+loaded, the overrides, the versions of the packages, and every submodule's class and plain attributes), while weights
+and inputs are taken from the module that the file has just built.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class Model:
     was_cached: bool = False
 
 
-def open_model(path: Path, overrides: Mapping[str, Any], talk: Talk, *, use_cache: bool = True, flat: bool = False) -> Model:
+def open_model(
+    path: Path, overrides: Mapping[str, Any], talk: Talk, *, use_cache: bool = True, flat: bool = False
+) -> Model:
     """Open a model file or an imported model.
 
     Args:
@@ -71,12 +73,18 @@ def open_model(path: Path, overrides: Mapping[str, Any], talk: Talk, *, use_cach
     """
     if path.is_dir():
         if overrides:
-            raise ImportModelError(f"{path} is an imported model; --model-arg is for model files, import it again with them")
+            raise ImportModelError(
+                f"{path} is an imported model; --model-arg is for model files, import it again with them"
+            )
         return _open_directory(path)
     if not path.exists():
-        raise ImportModelError(f"there is no model at {path}; expected a Python file with build(), or a directory that hp import made")
+        raise ImportModelError(
+            f"there is no model at {path}; expected a Python file with build(), or a directory that hp import made"
+        )
     if path.suffix == ".mlir":
-        raise ImportModelError(f"{path} is MLIR text; expected the directory of an imported model, {path.parent}, or a model file")
+        raise ImportModelError(
+            f"{path} is MLIR text; expected the directory of an imported model, {path.parent}, or a model file"
+        )
     from hyperparallel.frontend.model_file import load_model_file
 
     with talk.step("build"):
@@ -117,13 +125,13 @@ def save_model(model: Model, directory: Path) -> None:
         model: The model.
         directory: An existing directory.
     """
-    import numpy as np
+    from hyperparallel.compiled import write_arrays
 
     model.imported.save(directory)
     (directory / SOURCE_FILE).write_text(json.dumps(dict(model.source), indent=1, default=str) + "\n", encoding="utf-8")
     if model.inputs:
         with (directory / INPUTS_FILE).open("wb") as file:
-            np.savez(file, **{f"input:{name}": value for name, value in model.inputs.items()})
+            write_arrays(file, model.inputs)
 
 
 def _open_directory(path: Path) -> Model:
@@ -154,14 +162,14 @@ def read_inputs(path: Path) -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as file:
             if not hasattr(file, "files"):
                 raise RuntimeFailure(f"{path} holds a lone array; expected an .npz file with one array for each input")
-            return {name.removeprefix("input:"): file[name] for name in file.files}
+            return {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise RuntimeFailure(f"there is no inputs file {path}") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise RuntimeFailure(f"{path} is no inputs file: it is damaged or no .npz file ({error})") from None
 
 
-# PyTorch ---------------------------------------------------------------------------------------------------------------
+# PyTorch --------------------------------------------------------------------------------------------------------------
 
 
 def to_array(tensor: torch.Tensor) -> NDArray[Any]:
@@ -178,13 +186,13 @@ def example_inputs(loaded: LoadedModel) -> dict[str, NDArray[Any]]:
     """The example inputs by the names that they have in the program; none for tensors without storage."""
     from torch._subclasses.fake_tensor import FakeTensor
 
-    from hyperparallel.frontend.tracing import flatten_inputs
+    from hyperparallel.frontend.signature import bind_call, name_inputs
 
     taken = {name for name, _ in _state(loaded.module)}
-    inputs, _ = flatten_inputs(loaded.module, loaded.args, loaded.kwargs, taken=taken)
-    if any(entry.tensor.is_meta or isinstance(entry.tensor, FakeTensor) for entry in inputs):
+    inputs = name_inputs(bind_call(loaded.module, loaded.args, loaded.kwargs), taken)
+    if any(tensor.is_meta or isinstance(tensor, FakeTensor) for tensor in inputs.values()):
         return {}
-    return {entry.name: to_array(entry.tensor) for entry in inputs}
+    return {name: to_array(tensor) for name, tensor in inputs.items()}
 
 
 def reference_results(model: Model) -> dict[str, NDArray[Any]]:
@@ -197,15 +205,15 @@ def reference_results(model: Model) -> dict[str, NDArray[Any]]:
     """
     import torch
 
-    from hyperparallel.frontend.tracing import flatten_outputs
+    from hyperparallel.frontend.signature import name_results
 
     loaded = model.loaded or _rebuild(model)
     with torch.no_grad():
-        names, values = flatten_outputs(loaded.module(*loaded.args, **loaded.kwargs))
+        named = name_results(loaded.module(*loaded.args, **loaded.kwargs))
     import numpy as np
 
     results: dict[str, NDArray[Any]] = {}
-    for name, value in zip(names, values, strict=True):
+    for name, value in named:
         # Compared as numbers, and NumPy has no bf16.
         results[name] = value.float().numpy() if value.dtype == torch.bfloat16 else np.asarray(value.detach().numpy())
     return results
@@ -215,11 +223,13 @@ def _rebuild(model: Model) -> LoadedModel:
     import torch
 
     from hyperparallel.frontend.model_file import load_model_file
-    from hyperparallel.frontend.tracing import flatten_inputs
+    from hyperparallel.frontend.signature import bind_call, name_inputs
 
     file = model.source.get("model_file")
     if not file:
-        raise ImportModelError("comparing with PyTorch needs the model file, and this model does not say which it was; run the model file")
+        raise ImportModelError(
+            "comparing with PyTorch needs the model file, and this model does not say which it was; run the model file"
+        )
     loaded = load_model_file(Path(str(file)), cast("Mapping[str, Any]", model.source.get("overrides", {})))
     state = dict(_state(loaded.module))
     with torch.no_grad():
@@ -227,14 +237,17 @@ def _rebuild(model: Model) -> LoadedModel:
             if argument.role is Role.INPUT:
                 continue
             if argument.name not in state or tuple(state[argument.name].shape) != argument.shape:
-                raise ImportModelError(f"the model file {file} no longer builds the model that was imported: {argument.name} differs")
+                raise ImportModelError(
+                    f"the model file {file} no longer builds the model that was imported: {argument.name} differs"
+                )
             state[argument.name].copy_(_to_tensor(model.imported.weight(argument.name), state[argument.name].dtype))
-        inputs, rebuild = flatten_inputs(loaded.module, loaded.args, loaded.kwargs, taken=set(state))
-        missing = [entry.name for entry in inputs if entry.name not in model.inputs]
+        call = bind_call(loaded.module, loaded.args, loaded.kwargs)
+        inputs = name_inputs(call, state)
+        missing = [name for name in inputs if name not in model.inputs]
         if missing:
             raise ImportModelError(f"comparing with PyTorch needs a value for the input {missing[0]}")
-        tensors = [_to_tensor(model.inputs[entry.name], entry.tensor.dtype) for entry in inputs]
-        args, kwargs = rebuild(tensors)
+        tensors = [_to_tensor(model.inputs[name], tensor.dtype) for name, tensor in inputs.items()]
+        args, kwargs = call.with_tensors(tensors)
     return dataclasses.replace(loaded, args=args, kwargs=kwargs)
 
 
@@ -250,7 +263,7 @@ def _state(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     return [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
 
 
-# The cache -------------------------------------------------------------------------------------------------------------
+# The cache ------------------------------------------------------------------------------------------------------------
 
 
 def _from_cache(key: str, loaded: LoadedModel) -> ImportedModel | None:
@@ -313,7 +326,9 @@ def _key(path: Path, overrides: Mapping[str, Any], loaded: LoadedModel, flat: bo
 
 def _local_files() -> list[str]:
     """Source files of loaded modules that belong to no versioned package; the package's own front end among them."""
-    versioned = [str(Path(sysconfig.get_paths()[kind]).resolve()) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
+    versioned = [
+        str(Path(sysconfig.get_paths()[kind]).resolve()) for kind in ("stdlib", "platstdlib", "purelib", "platlib")
+    ]
     versioned += [sys.prefix, sys.base_prefix]
     import hyperparallel
 
@@ -339,8 +354,8 @@ def _hash_of(file: str) -> str:
 def _plain(value: Any, depth: int, values: bool = True) -> str:
     """A value's text, without addresses.
 
-    Of parameters, buffers and example inputs only the type counts: they are arguments of the program. The values of other
-    tensors may have become part of it.
+    Of parameters, buffers and example inputs only the type counts: they are arguments of the program. The values of
+    other tensors may have become part of it.
     """
     import torch
 
@@ -359,7 +374,12 @@ def _plain(value: Any, depth: int, values: bool = True) -> str:
         return "{" + ", ".join(texts) + "}"
     if isinstance(value, (list, tuple, set, frozenset)):
         texts = [_plain(item, depth + 1, values) for item in cast("list[Any]", value)]
-        return type(value).__name__ + "[" + ", ".join(sorted(texts) if isinstance(value, (set, frozenset)) else texts) + "]"
+        return (
+            type(value).__name__
+            + "["
+            + ", ".join(sorted(texts) if isinstance(value, (set, frozenset)) else texts)
+            + "]"
+        )
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
     attributes = getattr(value, "__dict__", None)

@@ -7,7 +7,8 @@ A saved model is a directory of three files:
 - ``model.safetensors``   parameters and buffers by name; absent when the model was imported without storage
 - ``model.json``          arguments, results and blocks; written last, so that its presence means that the rest is whole
 
-Every file is written beside its place and moved there, so that a reader sees an old file or a new one, never half of one.
+Every file is written beside its place and moved there, so that a reader sees an old file or a new one, never half of
+one.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ class ImportedModel:
         }
         try:
             path.mkdir(parents=True, exist_ok=True)
-            # Without the manifest a directory is no model: what lies between here and its return is never half old, half new.
+            # Without the manifest a directory is no model: what lies between here and its return is never half old,
+            # half new.
             (path / MANIFEST_FILE).unlink(missing_ok=True)
             _write_atomically(path / MLIR_FILE, lambda file: file.write(self.mlir.encode()))
             if self.has_weights:
@@ -242,7 +244,9 @@ def _read_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ImportModelError(f"{path.parent} is no imported model: {path.name} is missing; import the model again") from None
+        raise ImportModelError(
+            f"{path.parent} is no imported model: {path.name} is missing; import the model again"
+        ) from None
     except UnicodeDecodeError:
         raise ImportModelError(f"{path} is not text; import the model again") from None
     except OSError as error:
@@ -258,14 +262,18 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
         raise ImportModelError(f"{path} does not describe an imported model; import the model again")
     if manifest.get("version") != _VERSION:
-        raise ImportModelError(f"{path} has version {manifest.get('version')}, expected {_VERSION}; import the model again")
+        raise ImportModelError(
+            f"{path} has version {manifest.get('version')}, expected {_VERSION}; import the model again"
+        )
     return manifest
 
 
 def _read_mlir(path: Path) -> str:
     text = _read_file(path)
     if "func.func @main(" not in text or not text.rstrip().endswith("}"):
-        raise ImportModelError(f"{path} is {'empty' if not text.strip() else 'cut off, or not an imported program'}; import the model again")
+        raise ImportModelError(
+            f"{path} is {'cut off, or not an imported program' if text.strip() else 'empty'}; import the model again"
+        )
     return text
 
 

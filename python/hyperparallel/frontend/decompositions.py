@@ -24,11 +24,26 @@ from torch.overrides import TorchFunctionMode
 aten = torch.ops.aten
 
 # Lowered by torch-mlir as they are, while PyTorch's decomposition leads to an operator that it does not know.
-_KEPT = (
-    "fft_fft fft_fft2 fft_fftn fft_ifft fft_ifft2 fft_ifftn fft_rfft fft_rfft2 fft_rfftn fft_irfft fft_irfft2 fft_irfftn "
-    "fft_hfft fft_hfft2 fft_hfftn fft_ihfft fft_ihfft2 fft_ihfftn fft_fftshift fft_ifftshift stft istft norm linalg_norm "
-    "linalg_vector_norm linalg_slogdet roll one_hot empty_like all isfinite logaddexp logaddexp2 eye isclose"
-).split()
+_KEPT = frozenset(
+    getattr(aten, name)
+    for name in (
+        *(
+            "fft_fft",
+            "fft_fft2",
+            "fft_fftn",
+            "fft_ifft",
+            "fft_ifft2",
+            "fft_ifftn",
+            "fft_rfft",
+            "fft_rfft2",
+            "fft_rfftn",
+        ),
+        *("fft_irfft", "fft_irfft2", "fft_irfftn", "fft_hfft", "fft_hfft2", "fft_hfftn", "fft_ihfft", "fft_ihfft2"),
+        *("fft_ihfftn", "fft_fftshift", "fft_ifftshift", "stft", "istft", "norm", "linalg_norm", "linalg_vector_norm"),
+        *("linalg_slogdet", "roll", "one_hot", "empty_like", "all", "isfinite", "logaddexp", "logaddexp2", "eye"),
+        "isclose",
+    )
+)
 
 # Not among the core decompositions, and not lowered by torch-mlir.
 _ADDED = (
@@ -56,9 +71,10 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     """Return the decompositions under which models are traced, by operator overload."""
     from torch._decomp import core_aten_decompositions, get_decompositions
 
-    kept = {getattr(aten, name) for name in _KEPT}
     table: dict[Any, Callable[..., Any]] = {
-        overload: function for overload, function in core_aten_decompositions().items() if overload._overloadpacket not in kept
+        overload: function
+        for overload, function in core_aten_decompositions().items()
+        if overload._overloadpacket not in _KEPT
     }
     table.update(get_decompositions(list(_ADDED)))
     table.update(
@@ -172,13 +188,17 @@ def _var_mean(
     return _moments(x, dim, correction, keepdim)
 
 
-def _var(x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+def _var(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
     if x.is_complex():
         return NotImplemented
     return _moments(x, dim, correction, keepdim)[0]
 
 
-def _std(x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+def _std(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
     if x.is_complex():
         return NotImplemented
     return torch.sqrt(_moments(x, dim, correction, keepdim)[0])

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The traced program between PyTorch and the worker: plain data, no torch.
 
-A ``Graph`` is a pure function: inputs, nodes in the order in which they ran, outputs. Every tensor is a number (``Value``)
-with a type; a node names an operator overload (``aten.add.Tensor``), or one of two of our own:
+A ``Graph`` is a pure function: inputs, nodes in the order in which they ran, outputs. Every tensor is a number
+(``Value``) with a type; a node names an operator overload (``aten.add.Tensor``), or one of two of our own:
 
 - ``hp.call``     calls another graph (``kwargs["callee"]``): a repeated block
 - ``hp.kernel``   an operator that this front end writes as MLIR itself (``kwargs["kernel"]``)
 
-Graphs are encoded as JSON for the worker. Arguments that JSON does not know (values, dtypes, devices, infinities) become
-one-entry objects with a ``$`` key.
+Graphs are encoded as JSON for the worker. Arguments that JSON does not know (values, dtypes, devices, infinities)
+become one-entry objects with a ``$`` key.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operators that this front end writes as MLIR itself, because torch-mlir leaves the upstream dialects for them.
 
-A kernel's text takes the place of the call that the worker emitted for it; names that it defines begin with a prefix that is
-its own. Maps are written out, so that the text can stand anywhere.
+A kernel's text takes the place of the call that the worker emitted for it; names that it defines begin with a prefix
+that is its own. Maps are written out, so that the text can stand anywhere.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ class Kernel:
 def _cumulative_sum(kernel: Kernel, operand: str, result: str, prefix: str) -> str:
     """One reduction: ``y[.., i, ..] = sum over j of (j <= i ? x[.., j, ..] : 0)``.
 
-    It reads n^2/2 elements where a scan reads n, and in return every rule for reductions applies to it as it is: it can be split
-    along every dimension, fused and vectorised. Sums of a sequence are small beside the model that they belong to.
+    It reads n^2/2 elements where a scan reads n, and in return every rule for reductions applies to it as it is: it can
+    be split along every dimension, fused and vectorised. Sums of a sequence are small beside the model that they belong
+    to.
     """
     rank, dim = len(kernel.source.shape), kernel.dim
     dims = [f"d{i}" for i in range(rank)]
@@ -76,7 +77,9 @@ def _cumulative_sum(kernel: Kernel, operand: str, result: str, prefix: str) -> s
     add = "arith.addf" if is_float else "arith.addi"
     type_ = tensor_type(kernel.result)
     p = prefix
-    convert, term = _convert(f"%{p}_in", source, element, f"%{p}_wide", unsigned=kernel.source.dtype in ("bool", "uint8"))
+    convert, term = _convert(
+        f"%{p}_in", source, element, f"%{p}_wide", unsigned=kernel.source.dtype in ("bool", "uint8")
+    )
     return f"""
 %{p}_zero = arith.constant {zero} : {element}
 %{p}_empty = tensor.empty() : {type_}

@@ -8,8 +8,8 @@ The contract: the file defines a function
         return module, example_args, example_kwargs
 
 with keyword parameters that all have defaults. ``module`` is a ``torch.nn.Module``, ``example_args`` a tuple and
-``example_kwargs`` a dict for its ``forward``. Equal overrides must give equal weights and inputs (fix the seeds): the product
-builds a model once to import it and again to check a run against PyTorch. The files in ``examples/`` follow it.
+``example_kwargs`` a dict for its ``forward``. Equal overrides must give equal weights and inputs (fix the seeds): the
+product builds a model once to import it and again to check a run against PyTorch. The files in ``examples/`` follow it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from hyperparallel.errors import ImportModelError, MissingDependencyError
 if TYPE_CHECKING:
     import torch
 
+_CONTRACT = "(module, example_args) or (module, example_args, example_kwargs)"
 _INSTALL = {
     "torch": "pip install 'hyperparallel[torch]'",
     "transformers": "pip install 'hyperparallel[torch]'",
@@ -86,7 +87,8 @@ def load_model_file(path: str | os.PathLike[str], overrides: Mapping[str, Any] |
         What it built.
 
     Raises:
-        ImportModelError: The file is missing, is not Python, has no ``build``, or ``build`` fails or returns something else.
+        ImportModelError: The file is missing, is not Python, has no ``build``, or ``build`` fails or returns something
+            else.
         MissingDependencyError: The file needs a package that is not installed.
     """
     file = Path(path)
@@ -133,9 +135,7 @@ def _execute(file: Path) -> ModuleType:
 def _find_build(module: ModuleType, file: Path) -> Any:
     build = getattr(module, "build", None)
     if not callable(build):
-        raise ImportModelError(
-            f"model file {file} defines no function build(); it must return (module, example_args) or (module, example_args, example_kwargs)"
-        )
+        raise ImportModelError(f"model file {file} defines no function build(); it must return {_CONTRACT}")
     return build
 
 
@@ -153,12 +153,14 @@ def _check_built(built: Any, file: Path) -> LoadedModel:
     import torch
 
     if not isinstance(built, tuple) or len(built) not in (2, 3):
-        raise ImportModelError(
-            f"build() of {file} returned a {type(built).__name__}; expected (module, example_args) or (module, example_args, example_kwargs)"
-        )
+        raise ImportModelError(f"build() of {file} returned a {type(built).__name__}; expected {_CONTRACT}")
     module, args = built[0], built[1]
     kwargs = built[2] if len(built) == 3 else {}
-    for value, type_, what in ((module, torch.nn.Module, "module"), (args, (tuple, list), "example_args"), (kwargs, dict, "example_kwargs")):
+    for value, type_, what in (
+        (module, torch.nn.Module, "module"),
+        (args, (tuple, list), "example_args"),
+        (kwargs, dict, "example_kwargs"),
+    ):
         if not isinstance(value, type_):
             raise ImportModelError(f"build() of {file} returned a {type(value).__name__} as its {what}")
     return LoadedModel(file.stem, module, tuple(args), dict(kwargs))
@@ -166,7 +168,9 @@ def _check_built(built: Any, file: Path) -> LoadedModel:
 
 def _missing(error: ModuleNotFoundError, file: Path) -> MissingDependencyError:
     package = (error.name or str(error)).partition(".")[0]
-    return MissingDependencyError(package, needed_for=f"model file {file}", install=_INSTALL.get(package, f"pip install {package}"))
+    return MissingDependencyError(
+        package, needed_for=f"model file {file}", install=_INSTALL.get(package, f"pip install {package}")
+    )
 
 
 def _place(error: BaseException, file: Path) -> str:

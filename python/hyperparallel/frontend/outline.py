@@ -4,8 +4,8 @@
 1. The nodes that ran inside one call of a block are neighbours in the flat graph. What they take from outside are the
    function's inputs (activations first, then parameters and buffers, each in the order of first use); what others take
    from them are its outputs.
-2. Blocks are the same when these pieces are equal, node by node: operators, arguments, data flow, shapes and element types.
-   Nothing is assumed about modules of the same class: the comparison is on what was traced, in full.
+2. Blocks are the same when these pieces are equal, node by node: operators, arguments, data flow, shapes and element
+   types. Nothing is assumed about modules of the same class: the comparison is on what was traced, in full.
 3. Each distinct piece becomes a graph of its own; each block becomes one ``hp.call`` of it.
 
 Cost: linear in the nodes.
@@ -33,7 +33,9 @@ class _Piece:
     outputs: list[int]
 
 
-def outline_blocks(graph: Graph, instances: Sequence[tuple[str, str]], *, is_state: Sequence[int]) -> tuple[Graph, list[Graph]]:
+def outline_blocks(
+    graph: Graph, instances: Sequence[tuple[str, str]], *, is_state: Sequence[int]
+) -> tuple[Graph, list[Graph]]:
     """Split ``graph`` into a main graph and one graph for each distinct block.
 
     Args:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Removes from a traced graph what has no meaning in a pure program.
 
-Copies, identity reshapes, products with one, assertions on metadata: tracing leaves many of them, and every one would become
-an operation that later passes have to see through. What stays computes bit for bit the same values.
+Copies, identity reshapes, products with one, assertions on metadata: tracing leaves many of them, and every one would
+become an operation that later passes have to see through. What stays computes bit for bit the same values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.graph import KERNEL, Argument, Graph, Node, Opaque, TensorType, Value
 
 _SAME_VALUES = frozenset(
-    {"aten.alias.default", "aten.clone.default", "aten.detach.default", "aten.lift_fresh.default", "aten.lift_fresh_copy.default"}
+    {
+        "aten.alias.default",
+        "aten.clone.default",
+        "aten.detach.default",
+        "aten.lift_fresh.default",
+        "aten.lift_fresh_copy.default",
+    }
 )
 _RESHAPES = frozenset({"aten.view.default", "aten._unsafe_view.default", "aten.reshape.default", "aten.expand.default"})
 _FILLS = {"aten.full_like.default": None, "aten.zeros_like.default": 0, "aten.ones_like.default": 1}
@@ -51,7 +57,8 @@ def simplify(graph: Graph, *, random: frozenset[str]) -> None:
     for node in graph.nodes:
         if node.target in random:
             raise ImportModelError(
-                f"{node.path or 'the model'} draws random numbers ({node.target}); call module.eval() to switch dropout off",
+                f"{node.path or 'the model'} draws random numbers ({node.target}); "
+                "call module.eval() to switch dropout off",
                 op=node.target,
                 module_path=node.path or None,
             )
@@ -78,7 +85,11 @@ def _forwarded(node: Node, graph: Graph) -> Value | None:
         return None
     if node.target in ("aten.mul.Tensor", "aten.div.Tensor") and scalar == 1:
         return first
-    if node.target in ("aten.add.Tensor", "aten.sub.Tensor") and scalar == 0 and before.dtype.startswith(("int", "uint")):
+    if (
+        node.target in ("aten.add.Tensor", "aten.sub.Tensor")
+        and scalar == 0
+        and before.dtype.startswith(("int", "uint"))
+    ):
         return first
     return None
 
@@ -93,15 +104,23 @@ def _normalized(node: Node, graph: Graph) -> Node:
         fill = _FILLS[node.target]
         value = node.args[1] if fill is None else fill
         return dataclasses.replace(
-            node, target="aten.full.default", args=(result.shape, value), kwargs={"dtype": Opaque("dtype", result.dtype)}
+            node,
+            target="aten.full.default",
+            args=(result.shape, value),
+            kwargs={"dtype": Opaque("dtype", result.dtype)},
         )
     if node.target in _KERNELS and result is not None:
         source = _type(node.args[0], graph)
         assert source is not None
         if not source.shape:
             return dataclasses.replace(
-                node, target="prims.convert_element_type.default", args=(node.args[0], Opaque("dtype", result.dtype)), kwargs={}
+                node,
+                target="prims.convert_element_type.default",
+                args=(node.args[0], Opaque("dtype", result.dtype)),
+                kwargs={},
             )
         dim = node.args[1] % len(source.shape)
-        return dataclasses.replace(node, target=KERNEL, args=(node.args[0],), kwargs={"kernel": _KERNELS[node.target], "dim": dim})
+        return dataclasses.replace(
+            node, target=KERNEL, args=(node.args[0],), kwargs={"kernel": _KERNELS[node.target], "dim": dim}
+        )
     return node

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Import of PyTorch modules.
 
-    nn.Module + example inputs ──trace──▶ flat graph ──simplify, outline blocks──▶ graphs ──worker (torch_mlir)──▶ linalg text
+    nn.Module + example inputs ──trace──▶ flat graph ──simplify, outline blocks──▶ graphs ──worker (torch_mlir)──▶
+    linalg text
         ──assemble (our MLIR)──▶ ImportedModel
 
-Nothing is computed: shapes come from tensors without storage, so a model of any size imports on a laptop. torch_mlir is loaded
-in a worker process only (``worker.py`` says why).
+Nothing is computed: shapes come from tensors without storage, so a model of any size imports on a laptop. torch_mlir is
+loaded in a worker process only (``worker.py`` says why).
 """
 
 from __future__ import annotations
@@ -57,18 +58,21 @@ def import_model(
 ) -> ImportedModel:
     """Import a PyTorch module as linalg on tensors.
 
-    The program's entry is ``@main``. Its arguments are the inputs, then the parameters, then the buffers, each with ``hp.name``,
-    ``hp.role`` and, for tied weights, ``hp.aliases``; its results carry ``hp.name``. Shapes are those of the example inputs.
+    The program's entry is ``@main``. Its arguments are the inputs, then the parameters, then the buffers, each with
+    ``hp.name``, ``hp.role`` and, for tied weights, ``hp.aliases``; its results carry ``hp.name``. Shapes are those of
+    the example inputs.
 
     Args:
-        module: The module, with real parameters, or with fake ones or on the ``meta`` device (then there are no weights).
-        example_args: Positional arguments of its ``forward``: tensors (also fake or meta), plain values, or nested lists, tuples
-            and dicts of these. Plain values become part of the program.
+        module: The module, with real parameters, or with fake ones or on the ``meta`` device (then there are no
+            weights).
+        example_args: Positional arguments of its ``forward``: tensors (also fake or meta), plain values, or nested
+            lists, tuples and dicts of these. Plain values become part of the program.
         example_kwargs: Keyword arguments of its ``forward``.
         name: What to call the model; the module's class name if not given.
-        block_paths: Which modules become functions of their own, shared by all that are the same: ``"auto"`` takes the entries
-            of every ``ModuleList`` or ``Sequential`` in which a class of modules with children repeats; a list of paths, which
-            may be globs such as ``"model.layers.*"``, takes those; None takes none and makes one flat function.
+        block_paths: Which modules become functions of their own, shared by all that are the same: ``"auto"`` takes the
+            entries of every ``ModuleList`` or ``Sequential`` in which a class of modules with children repeats; a list
+            of paths, which may be globs such as ``"model.layers.*"``, takes those; None takes none and makes one flat
+            function.
         progress: Told about the stages of the work.
         timeout: Seconds that the lowering may take.
 
@@ -76,8 +80,8 @@ def import_model(
         The program with its arguments, results and blocks, and access to the weights.
 
     Raises:
-        ImportModelError: The module cannot be traced, or an operator has no lowering (the message names the operator, the
-            submodule and a way out), or the worker died.
+        ImportModelError: The module cannot be traced, or an operator has no lowering (the message names the operator,
+            the submodule and a way out), or the worker died.
         MissingDependencyError: torch or torch-mlir is not installed.
 
     Example:
@@ -95,7 +99,9 @@ def import_model(
     session = worker_process.current_worker()
     worker = session or worker_process.Worker()
     try:
-        return _import(module, example_args, example_kwargs or {}, name, block_paths, progress or _silent, timeout, worker)
+        return _import(
+            module, example_args, example_kwargs or {}, name, block_paths, progress or _silent, timeout, worker
+        )
     finally:
         if session is None:
             worker.close()
@@ -178,11 +184,15 @@ def find_blocks(module: torch.nn.Module, block_paths: Literal["auto"] | Sequence
         return frozenset()
     if isinstance(block_paths, str):
         if block_paths != "auto":
-            raise ImportModelError(f"expected block_paths to be 'auto', None or a list of module paths but got {block_paths!r}")
+            raise ImportModelError(
+                f"expected block_paths to be 'auto', None or a list of module paths but got {block_paths!r}"
+            )
         found: set[str] = set()
         for path, child in module.named_modules():
             if isinstance(child, torch.nn.ModuleList | torch.nn.Sequential):
-                parents = {key: entry for key, entry in child.named_children() if next(entry.children(), None) is not None}
+                parents = {
+                    key: entry for key, entry in child.named_children() if next(entry.children(), None) is not None
+                }
                 repeated = Counter(type(entry) for entry in parents.values())
                 found.update(
                     f"{path}.{key}" if path else key for key, entry in parents.items() if repeated[type(entry)] > 1
@@ -230,11 +240,15 @@ def _element(dtype: str, what: str) -> str:
     try:
         return element_type(dtype)
     except KeyError:
-        raise ImportModelError(f"{what} has element type {dtype}, which is not supported; convert it to float32 or int64") from None
+        raise ImportModelError(
+            f"{what} has element type {dtype}, which is not supported; convert it to float32 or int64"
+        ) from None
 
 
 def _argument(entry: TracedInput, type_: TensorType) -> ArgumentInfo:
-    return ArgumentInfo(entry.name, entry.role, type_.shape, _element(type_.dtype, f"{entry.role} {entry.name}"), entry.aliases)
+    return ArgumentInfo(
+        entry.name, entry.role, type_.shape, _element(type_.dtype, f"{entry.role} {entry.name}"), entry.aliases
+    )
 
 
 def _attributes(entry: ArgumentInfo) -> dict[str, str | Sequence[str]]:
@@ -278,7 +292,9 @@ def _refusal(reply: Mapping[str, Any]) -> ImportModelError:
         path, _, op = origin.partition("|")
         op = op or lowered.removeprefix("torch.")
         first = first or (op, path)
-        way = next((text for key, text in _WAYS_OUT.items() if key in op), "write that part of the module with other operators")
+        way = next(
+            (text for key, text in _WAYS_OUT.items() if key in op), "write that part of the module with other operators"
+        )
         described[f"{op}, used by {path or 'the model'}, has no lowering; {way}"] = None
     assert first is not None
     lines = list(described)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """From a PyTorch module to a pure graph, without computing anything.
 
-1. Every parameter, buffer and input gets a fake twin (shape and element type, no storage) on the CPU; tied tensors get one.
-2. The module runs once on the twins under functionalisation and the decompositions of ``decompositions.py``: what comes out
-   is one flat list of operator calls with no mutation. A hook on every module notes which module, and which block, each
-   call belongs to.
+1. Every parameter, buffer and input gets a fake twin (shape and element type, no storage) on the CPU; tied tensors get
+   one.
+2. The module runs once on the twins under functionalisation and the decompositions of ``decompositions.py``: what comes
+   out is one flat list of operator calls with no mutation. A hook on every module notes which module, and which block,
+   each call belongs to.
 3. The list becomes a ``Graph``; tensors that the module holds without registering them become buffers of their own.
 
-Cost: about a millisecond an operator call, whatever the shapes. Shapes are static; a program whose control flow depends on
-values of tensors cannot be traced and is refused.
+Cost: about a millisecond an operator call, whatever the shapes. Limits: shapes are static, and a program whose control
+flow depends on values of tensors cannot be traced and is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -30,6 +30,7 @@ from hyperparallel.enums import Role
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.decompositions import Rewrites, decomposition_table
 from hyperparallel.frontend.graph import Argument, Graph, Node, Opaque, TensorType, Value
+from hyperparallel.frontend.signature import bind_call, name_inputs, name_results
 
 ModuleProgress = Callable[[int, int], None]
 """Called with the number of modules that have run and the number of modules."""
@@ -136,24 +137,26 @@ def trace_module(
         The flat graph with its inputs, outputs and block instances.
 
     Raises:
-        ImportModelError: The module fails on these arguments, or its control flow depends on values of tensors, or it changes
-            its own parameters or buffers, or an argument or result is not made of tensors.
+        ImportModelError: The module fails on these arguments, or its control flow depends on values of tensors, or it
+            changes its own parameters or buffers, or an argument or result is not made of tensors.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     state = _named_state(module)
-    inputs, rebuild = flatten_inputs(module, args, kwargs, taken={entry.name for entry in state})
+    call = bind_call(module, args, kwargs)
+    named = name_inputs(call, {entry.name for entry in state})
+    inputs = [TracedInput(name, Role.INPUT, -1, tensor) for name, tensor in named.items()]
     twins = [_fake_twin(entry.tensor, mode) for entry in (*inputs, *state)]
     stack = _ModuleStack({id(child): path for path, child in module.named_modules()}, blocks, progress)
     output_names: list[str] = []
 
     def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
         own = dict(zip((entry.name for entry in state), tensors[len(inputs) :], strict=True))
-        call_args, call_kwargs = rebuild(tensors[: len(inputs)])
+        call_args, call_kwargs = call.with_tensors(tensors[: len(inputs)])
         with Rewrites():
             result = torch.func.functional_call(module, own, call_args, call_kwargs, tie_weights=True)
-        names, values = flatten_outputs(result)
-        output_names[:] = names
-        return values
+        named = name_results(result)
+        output_names[:] = [key for key, _ in named]
+        return [value for _, value in named]
 
     try:
         with _tracing_state(stack):
@@ -172,7 +175,11 @@ def trace_module(
 
 def _trace(function: Callable[..., Any], twins: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
     trace = make_fx(
-        function, decomposition_table(), tracing_mode="fake", _allow_non_fake_inputs=True, _disable_torch_fn_metadata_mode=True
+        function,
+        decomposition_table(),
+        tracing_mode="fake",
+        _allow_non_fake_inputs=True,
+        _disable_torch_fn_metadata_mode=True,
     )
     return trace(*twins)
 
@@ -214,7 +221,9 @@ def _tracing_state(stack: _ModuleStack) -> Iterator[None]:
 
 def _fake_twin(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
     if tensor.layout != torch.strided or tensor.is_quantized:
-        raise ImportModelError("expected dense tensors but got a sparse or quantized one; convert it with to_dense() or dequantize()")
+        raise ImportModelError(
+            "expected dense tensors but got a sparse or quantized one; convert it with to_dense() or dequantize()"
+        )
     with mode:
         return torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="cpu")
 
@@ -231,96 +240,6 @@ def _named_state(module: torch.nn.Module) -> list[TracedInput]:
     return [TracedInput(names[0], role, -1, tensor, tuple(names[1:])) for names, role, tensor in found.values()]
 
 
-Rebuild = Callable[[Sequence[torch.Tensor]], tuple[tuple[Any, ...], dict[str, Any]]]
-
-
-def flatten_inputs(
-    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, taken: set[str]
-) -> tuple[list[TracedInput], Rebuild]:
-    """Name the tensors among the arguments; the second result puts other tensors in their place."""
-    try:
-        bound = inspect.signature(module.forward).bind(*args, **kwargs)
-    except TypeError as error:
-        raise ImportModelError(f"the example arguments do not fit {type(module).__name__}.forward: {error}") from error
-    named: list[tuple[str, Any]] = []
-    for name, value in bound.arguments.items():
-        kind = bound.signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
-            named.extend(value.items())
-        else:
-            named.append((name, value))
-    inputs: list[TracedInput] = []
-    position: dict[int, int] = {}
-
-    def visit(name: str, value: Any) -> None:
-        if isinstance(value, torch.Tensor):
-            if id(value) not in position:
-                position[id(value)] = len(inputs)
-                inputs.append(TracedInput(f"input.{name}" if name in taken else name, Role.INPUT, -1, value))
-        elif isinstance(value, Mapping):
-            for key, entry in value.items():
-                visit(f"{name}.{key}", entry)
-        elif isinstance(value, (list, tuple)):
-            for key, entry in enumerate(value):
-                visit(f"{name}.{key}", entry)
-        elif value is not None and not isinstance(value, (bool, int, float, str, torch.dtype, torch.device)):
-            raise ImportModelError(
-                f"argument {name} is a {type(value).__name__}; expected tensors, plain values, or lists, tuples and dicts of these"
-            )
-
-    for name, value in named:
-        visit(name, value)
-
-    def rebuild(tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        def replace(value: Any) -> Any:
-            if isinstance(value, torch.Tensor):
-                return tensors[position[id(value)]]
-            if isinstance(value, Mapping):
-                return {key: replace(entry) for key, entry in value.items()}
-            if isinstance(value, tuple) and hasattr(value, "_fields"):
-                return type(value)(*(replace(entry) for entry in value))
-            if isinstance(value, (list, tuple)):
-                return type(value)(replace(entry) for entry in value)
-            return value
-
-        return tuple(replace(value) for value in args), {key: replace(value) for key, value in kwargs.items()}
-
-    return inputs, rebuild
-
-
-def flatten_outputs(result: Any) -> tuple[list[str], list[torch.Tensor]]:
-    """Name the tensors of a result by their keys; a lone tensor is called ``output``."""
-    names: list[str] = []
-    tensors: list[torch.Tensor] = []
-
-    def visit(name: str, value: Any) -> None:
-        if isinstance(value, torch.Tensor):
-            names.append(name or "output")
-            tensors.append(value)
-        elif value is None:
-            return
-        elif isinstance(value, Mapping):
-            for key, entry in value.items():
-                visit(f"{name}.{key}" if name else str(key), entry)
-        elif isinstance(value, tuple) and hasattr(value, "_fields"):
-            for key, entry in zip(value._fields, value, strict=True):
-                visit(f"{name}.{key}" if name else str(key), entry)
-        elif isinstance(value, (list, tuple)):
-            for key, entry in enumerate(value):
-                visit(f"{name or 'output'}.{key}", entry)
-        elif dataclasses.is_dataclass(value):
-            for field in dataclasses.fields(value):
-                visit(f"{name}.{field.name}" if name else field.name, getattr(value, field.name))
-        else:
-            hint = "; pass use_cache=False to the model's configuration" if "Cache" in type(value).__name__ else ""
-            raise ImportModelError(f"result {name or 'output'} is a {type(value).__name__}; expected tensors{hint}")
-
-    visit("", result)
-    if not tensors:
-        raise ImportModelError("the model returns no tensor")
-    return names, tensors
-
-
 def _tracing_failure(error: Exception, path: str, module: torch.nn.Module) -> ImportModelError:
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
@@ -328,7 +247,11 @@ def _tracing_failure(error: Exception, path: str, module: torch.nn.Module) -> Im
     op: str | None = None
     if isinstance(error, DataDependentOutputException | DynamicOutputShapeException):
         op = str(getattr(error, "func", error))
-        what = "the value of a tensor" if isinstance(error, DataDependentOutputException) else "a shape that depends on values"
+        what = (
+            "the value of a tensor"
+            if isinstance(error, DataDependentOutputException)
+            else "a shape that depends on values"
+        )
         return ImportModelError(
             f"{place} needs {what} ({op}) while the model is traced without values; "
             "compute it with torch.where instead of branching in Python, or pass it as a plain Python argument",
@@ -358,7 +281,9 @@ def _to_traced_module(
 
     def add_value(fake: Any) -> int:
         number = len(graph.types)
-        graph.types[number] = TensorType(tuple(fake.shape), tuple(fake.stride()), str(fake.dtype).removeprefix("torch."))
+        graph.types[number] = TensorType(
+            tuple(fake.shape), tuple(fake.stride()), str(fake.dtype).removeprefix("torch.")
+        )
         return number
 
     for node in traced.graph.nodes:
@@ -375,7 +300,9 @@ def _to_traced_module(
                 shape = tuple(tensor.shape)
                 dtype = Opaque("dtype", graph.types[number].dtype)
                 instance, path = _origin(node)
-                graph.nodes.append(Node("aten.full.default", (shape, literal), {"dtype": dtype}, (number,), "single", path, instance))
+                graph.nodes.append(
+                    Node("aten.full.default", (shape, literal), {"dtype": dtype}, (number,), "single", path, instance)
+                )
             else:
                 constant = _name_constant(tensor, module, {entry.name for entry in (*inputs, *constants)})
                 constants.append(TracedInput(constant, Role.BUFFER, number, tensor))
@@ -435,7 +362,9 @@ def _to_node(
             return Opaque("device", "cpu")
         if argument is None or isinstance(argument, bool | int | float | str):
             return argument
-        raise ImportModelError(f"{node.target} in {path or 'the model'} takes a {type(argument).__name__}, which cannot be imported")
+        raise ImportModelError(
+            f"{node.target} in {path or 'the model'} takes a {type(argument).__name__}, which cannot be imported"
+        )
 
     kwargs = {key: convert(argument) for key, argument in node.kwargs.items()}
     args = tuple(convert(argument) for argument in node.args)

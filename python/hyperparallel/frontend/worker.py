@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The process in which torch_mlir lives: ``python -m hyperparallel.frontend.worker``.
 
-torch_mlir brings an MLIR of its own whose symbols the loader merges with ours, so that our compiler would call the wrong
-functions; it must never be loaded beside ours. This process reads requests from standard input and writes replies to what was
-standard output when it began; both are a length in ASCII, a newline, and that many bytes of JSON. Whatever libraries print
-goes to standard error, which the parent keeps for the error message should this process die.
+torch_mlir brings an MLIR of its own whose symbols the loader merges with ours, so that our compiler would call the
+wrong functions; it must never be loaded beside ours. This process reads requests from standard input and writes replies
+to what was standard output when it began; both are a length in ASCII, a newline, and that many bytes of JSON. Whatever
+libraries print goes to standard error, which the parent keeps for the error message should this process die.
 
-A request holds graphs (see ``graph.py``); the reply is the text of one MLIR module with a function for each graph, lowered to
-linalg on tensors, or the operators that have no lowering with the modules that use them. The process ends when its input
-ends, and it does not outlive its parent.
+A request holds graphs (see ``graph.py``); the reply is the text of one MLIR module with a function for each graph,
+lowered to linalg on tensors, or the operators that have no lowering with the modules that use them. The process ends
+when its input ends, and it does not outlive its parent.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import threading
 import time
 from typing import IO, Any
 
-# The passes of torch-mlir's own pipelines, without inlining (blocks stay functions) and without the final verifier (which
-# refuses calls). What is left over is looked for by name, so that the reply can say which module it came from.
+# The passes of torch-mlir's own pipelines, without inlining (blocks stay functions) and without the final verifier
+# (which refuses calls). What is left over is looked for by name, so that the reply can say which module it came from.
 _TO_TORCH_BACKEND = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),func.func(torch-reduce-op-variants{extra-library=}),"
     "func.func(canonicalize),func.func(torch-decompose-complex-ops{}),func.func(torch-recompose-complex-ops),"
@@ -204,7 +204,9 @@ class _Lowering:
         ir = self.ir
         for index, encoded in enumerate(graphs):
             visibility = None if index == len(graphs) - 1 else "private"
-            self.importer.import_stateless_graph(self.build(encoded), func_name=encoded["name"], func_visibility=visibility)
+            self.importer.import_stateless_graph(
+                self.build(encoded), func_name=encoded["name"], func_visibility=visibility
+            )
         module = self.importer.module
         defined = {encoded["name"] for encoded in graphs}
         with self.context, ir.Location.unknown():
@@ -212,7 +214,12 @@ class _Lowering:
                 if callee not in defined:
                     from torch_mlir.dialects import func
 
-                    func.FuncOp(callee, ir.FunctionType.get(inputs, results), visibility="private", ip=ir.InsertionPoint(module.body))
+                    func.FuncOp(
+                        callee,
+                        ir.FunctionType.get(inputs, results),
+                        visibility="private",
+                        ip=ir.InsertionPoint(module.body),
+                    )
         for pipeline, left in ((_TO_TORCH_BACKEND, _UNKNOWN), (_TO_LINALG, _NOT_LOWERED), (_FINALIZE, _NOT_LOWERED)):
             self.pass_pipeline(module, pipeline)
             unsupported = self.find(module, left)

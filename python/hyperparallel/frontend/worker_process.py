@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Starts the worker of ``worker.py``, feeds it, and turns its death into an error with its last words.
 
-The worker is a fresh interpreter, not a fork: a fork of a process with running thread pools may hang, and would carry our
-MLIR into the process that loads the other one. It is started before tracing begins, so that loading torch_mlir costs no time on
-a second core.
+The worker is a fresh interpreter, not a fork: a fork of a process with running thread pools may hang, and would carry
+our MLIR into the process that loads the other one. It is started before tracing begins, so that loading torch_mlir
+costs no time on a second core.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Worker:
         paths = [package_root, *(os.path.abspath(path) for path in inherited if path)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
         module = [sys.executable, "-X", "faulthandler", "-m", "hyperparallel.frontend.worker", str(os.getpid())]
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
         self._process = subprocess.Popen(
             command or module,
             stdin=subprocess.PIPE,
@@ -93,6 +93,9 @@ class Worker:
             return self._read_reply(time.monotonic() + timeout, timeout)
         except (BrokenPipeError, EOFError):
             raise self._death() from None
+        except ValueError:
+            self._process.kill()
+            raise self._death("wrote what is no reply") from None
 
     def _read_reply(self, deadline: float, timeout: float) -> dict[str, Any]:
         import json
@@ -106,7 +109,8 @@ class Worker:
             if left <= 0 or not select.select([descriptor], [], [], left)[0]:
                 self.close()
                 raise ImportModelError(
-                    f"lowering the model took longer than {timeout:g} s and was stopped; import it blockwise, or allow more time"
+                    f"lowering the model took longer than {timeout:g} s and was stopped; "
+                    "import it blockwise, or allow more time"
                 )
             chunk = os.read(descriptor, 1 << 20)
             if not chunk:
@@ -117,11 +121,13 @@ class Worker:
                 size, data = int(head), bytearray(rest)
         return json.loads(bytes(data))
 
-    def _death(self) -> ImportModelError:
+    def _death(self, how: str | None = None) -> ImportModelError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         code = self._process.poll()
-        if code is None:
+        if how is not None:
+            pass
+        elif code is None:
             how = "closed its output"
         elif code < 0:
             how = f"was ended by {signal.Signals(-code).name}"

@@ -6,7 +6,8 @@
 >>> plan.mesh.num_devices
 4
 
-Layouts are spelled as PyTorch placements, as MindSpore's ``Layout`` or as axis lists: see ``hyperparallel.plan.spelling``.
+Layouts are spelled as PyTorch placements, as MindSpore's ``Layout`` or as axis lists: see
+``hyperparallel.plan.spelling``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads plan files (YAML, of which JSON is a part), with the line of every rule for messages.
 
-    mesh: {dp: 2, tp: 2}            # optional: --mesh may give it, and wins
-    device_ids: [0, 1, 3, 2]        # optional: the physical device at each position
-    preset: megatron                # optional: or {name: megatron, data: [dp], tensor: [tp], fsdp: true}
-    shard:                          # rules; the last that matches a tensor holds
-      "**.mlp.c_fc.weight": Shard(1)@tp
-      "parameter:**": {store: {0: dp}, use: Replicate()}
+mesh: {dp: 2, tp: 2}            # optional: --mesh may give it, and wins
+device_ids: [0, 1, 3, 2]        # optional: the physical device at each position
+preset: megatron                # optional: or {name: megatron, data: [dp], tensor: [tp], fsdp: true}
+shard:                          # rules; the last that matches a tensor holds
+"**.mlp.c_fc.weight": Shard(1)@tp
+"parameter:**": {store: {0: dp}, use: Replicate()}
 """
 
 from __future__ import annotations

@@ -41,7 +41,10 @@ def explain(plan: ResolvedPlan, every: bool = False) -> str:
         lines += _tensor_lines(plan, holds, every)
     if plan.unmatched:
         lines += ["", "no rule: propagation decides"]
-        lines += [f"  {tensor.kind} {tensor.name} {_shape(tensor.shape)} {format_bytes(tensor.bytes)}" for tensor in plan.unmatched]
+        lines += [
+            f"  {tensor.kind} {tensor.name} {_shape(tensor.shape)} {format_bytes(tensor.bytes)}"
+            for tensor in plan.unmatched
+        ]
     totals = summary(plan)
     if totals:
         shown = ", ".join(f"{kind} {format_bytes(count)}" for kind, count in totals.items())

@@ -86,7 +86,9 @@ class TensorLayout:
                     f"{where}: unknown axis {axis.name}; the mesh {mesh} has {', '.join(mesh.names)}",
                 )
             if axis.size and mesh.size(axis.name) % (axis.pre * axis.size):
-                raise PlanError(f"{where}: sub-axis {axis} does not divide axis {axis.name} of {mesh.size(axis.name)} devices")
+                raise PlanError(
+                    f"{where}: sub-axis {axis} does not divide axis {axis.name} of {mesh.size(axis.name)} devices"
+                )
             if any(axis.overlaps(other) for other in seen):
                 raise PlanError(f"{where}: axis {axis.name} is used twice; an axis can split a tensor once")
             seen.append(axis)

@@ -37,16 +37,20 @@ class Mesh:
                 raise PlanError(f"mesh: expected the name of an axis, such as dp, but got {name!r}")
             if name in names:
                 raise PlanError(f"mesh: axis {name} is named twice")
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            # YAML gives anything; type() because True is an int.
+            if type(size) is not int or size < 1:
                 raise PlanError(f"mesh: expected a size of at least 1 for axis {name} but got {size!r}")
             names.add(name)
         if not self.axes:
             raise PlanError("mesh: expected at least one axis, such as dp=2,tp=2")
         if self.num_devices > _MOST_DEVICES:
-            raise PlanError(f"mesh {self}: {self.num_devices} devices are more than the {_MOST_DEVICES} that a mesh can have")
+            raise PlanError(
+                f"mesh {self}: {self.num_devices} devices are more than the {_MOST_DEVICES} that a mesh can have"
+            )
         if self.device_ids and sorted(self.device_ids) != list(range(self.num_devices)):
             raise PlanError(
-                f"mesh {self}: device ids must be 0 to {self.num_devices - 1} in some order but are {list(self.device_ids)}"
+                f"mesh {self}: device ids must be 0 to {self.num_devices - 1} in some order but are "
+                f"{list(self.device_ids)}"
             )
 
     @staticmethod

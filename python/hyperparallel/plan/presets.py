@@ -5,8 +5,10 @@ A preset is nothing but rules; ``hp plan --explain`` prints them, and a plan's o
 
 - ``data_parallel``: the batch is split over every axis, parameters are everywhere.
 - ``fsdp``: as before, and every parameter is *stored* split over the data axes and gathered where it is used.
-- ``megatron``: tensor parallelism (Shoeybi et al., 2019): the first matrix of a pair by columns, the second by rows, heads
-  and vocabulary split, the batch over the data axes. With ``fsdp: true`` parameters are stored split over the data axes too.
+- ``megatron``: tensor parallelism (Shoeybi et al., 2019): the first matrix of a pair by columns, the second by rows,
+heads
+  and vocabulary split, the batch over the data axes. With ``fsdp: true`` parameters are stored split over the data
+  axes too.
 
 An axis is a data axis if its name says so (dp, data, fsdp, batch, replica ...), or if the plan says
 ``preset: {name: megatron, data: [x], tensor: [y]}``; the others are tensor axes. Presets without tensor parallelism use
@@ -73,7 +75,10 @@ class Preset:
         elif self.name == PresetName.FSDP:
             made = [*_batch_rules(program, data), _fsdp_rule(data)]
         else:
-            made = [*_batch_rules(program, data), _rule("parameter:**", Placements((Replicate(),)), "a copy on every device")]
+            made = [
+                *_batch_rules(program, data),
+                _rule("parameter:**", Placements((Replicate(),)), "a copy on every device"),
+            ]
         return tuple(dataclasses.replace(rule, origin=f"preset {self.name}", required=False) for rule in made)
 
     def _axes(self, mesh: Mesh) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -91,7 +96,8 @@ class Preset:
         tensor = self.tensor or tuple(axis for axis in free if axis not in named)
         if not tensor:
             raise PlanError(
-                f"preset megatron: the mesh {mesh} has no axis for tensor parallelism; name one, as in --mesh tp={mesh.num_devices}, "
+                f"preset megatron: the mesh {mesh} has no axis for tensor parallelism; name one, as in "
+                f"--mesh tp={mesh.num_devices}, "
                 "or in the plan: preset: {name: megatron, tensor: [axis]}; or use the preset data_parallel or fsdp"
             )
         return data, tensor
@@ -136,7 +142,9 @@ def _names(value: Any, where: str) -> tuple[str, ...]:
     raise PlanError(f"{where}: expected axis names but got {value!r}")
 
 
-def _rule(pattern: str, store: LayoutSpec, note: str, *, use: LayoutSpec | None = None, rank: int | None = None) -> Rule:
+def _rule(
+    pattern: str, store: LayoutSpec, note: str, *, use: LayoutSpec | None = None, rank: int | None = None
+) -> Rule:
     return Rule(pattern, store, use=use, rank=rank, note=note)
 
 
@@ -144,7 +152,7 @@ def _split(dim: int, axes: Sequence[str]) -> LayoutSpec:
     return Placements((Shard(dim, tuple(axes)),)) if axes else Placements((Replicate(),))
 
 
-# The batch -------------------------------------------------------------------------------------------------------------
+# The batch ------------------------------------------------------------------------------------------------------------
 
 
 def _batch_rules(program: Program, data: tuple[str, ...]) -> list[Rule]:
@@ -160,7 +168,7 @@ def _batch_rules(program: Program, data: tuple[str, ...]) -> list[Rule]:
     return [_rule(f"input:{tensor.name}", spec, "the batch") for tensor in alike]
 
 
-# Parameters ------------------------------------------------------------------------------------------------------------
+# Parameters -----------------------------------------------------------------------------------------------------------
 
 
 def _fsdp_rule(data: tuple[str, ...]) -> Rule:
@@ -219,8 +227,8 @@ def _chain_rules(
 ) -> list[tuple[str, LayoutSpec, str]]:
     """Pairs of weights that no name rule knows: where one's outputs are the next one's inputs, columns and then rows.
 
-    Weights are [out, in, ...] (Linear, convolutions). Only neighbours of one parent module are paired: what stands between
-    two layers of a residual network would have to be split as well.
+    Weights are [out, in, ...] (Linear, convolutions). Only neighbours of one parent module are paired: what stands
+    between two layers of a residual network would have to be split as well.
     """
     weights = [item for item in parameters.values() if len(item.shape) >= 2 and item.name.endswith("weight")]
     made: list[tuple[str, LayoutSpec, str]] = []

@@ -123,5 +123,7 @@ def make_program(
     tensors += [ProgramTensor(TensorKind.OUTPUT, item.name, tuple(item.shape), item.dtype) for item in results]
     for path, block_results in blocks:
         for index, (shape, dtype) in enumerate(block_results):
-            tensors.append(ProgramTensor(TensorKind.BLOCK, path if index == 0 else f"{path}#{index}", tuple(shape), dtype))
+            tensors.append(
+                ProgramTensor(TensorKind.BLOCK, path if index == 0 else f"{path}#{index}", tuple(shape), dtype)
+            )
     return Program(name, tuple(tensors))

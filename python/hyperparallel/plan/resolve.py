@@ -137,7 +137,10 @@ def _article(kind: TensorKind) -> str:
 def _hint(rule: Rule, program: Program) -> str:
     """A way out for a rule that matches nothing."""
     if "*" in rule.glob and "**" not in rule.glob:
-        for wider in (rule.glob.replace("*", "**", 1) if rule.glob.startswith("*.") else "", rule.glob.replace("*", "**")):
+        for wider in (
+            rule.glob.replace("*", "**", 1) if rule.glob.startswith("*.") else "",
+            rule.glob.replace("*", "**"),
+        ):
             tried = dataclasses.replace(rule, pattern=wider)
             found = [tensor.name for tensor in program.tensors if wider and tried.matches(tensor)]
             if found:

@@ -2,8 +2,9 @@
 """Rules: which tensors a layout is for.
 
 A pattern is matched against the whole name, component by component (components are separated by dots): ``*`` stands for
-anything within one component, ``?`` for one character, ``[ab]`` for one of several, ``**`` for any number of components,
-none included. A prefix narrows it to one kind: ``input:*``, ``parameter:**.weight``, ``block:model.layers.*``,
+anything within one component, ``?`` for one character, ``[ab]`` for one of several, ``**`` for any number of
+components, none included. A prefix narrows it to one kind: ``input:*``, ``parameter:**.weight``,
+``block:model.layers.*``,
 ``output:logits``. Without one it is matched against everything that has a name.
 """
 

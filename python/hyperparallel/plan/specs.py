@@ -2,8 +2,8 @@
 """Layouts as people write them, before they meet a mesh and a tensor.
 
 Three families: PyTorch's placements (one for each mesh axis), MindSpore's ``Layout`` (one entry for each dimension, the
-mesh along), and axis lists (one entry for each dimension, or only those that are split). Each resolves against a mesh and
-a shape to a ``TensorLayout``; what does not fit is a ``PlanError`` that says where the layout was written.
+mesh along), and axis lists (one entry for each dimension, or only those that are split). Each resolves against a
+mesh and a shape to a ``TensorLayout``; what does not fit is a ``PlanError`` that says where the layout was written.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ class Placements:
             return [item.axes for item in self.items]
         if any(item.axes for item in self.items):
             raise PlanError(
-                f"{where}: {self} names the axis of some placements and counts positions for others; name all: Shard(0)@axis"
+                f"{where}: {self} names the axis of some placements and counts positions for others; "
+                "name all: Shard(0)@axis"
             )
         if self.items == (Replicate(),):
             return [mesh.names]
@@ -146,7 +147,7 @@ class Dims:
     entries: tuple[tuple[int, DimLayout], ...]
     rank: int | None = None
     replicated: tuple[AxisRef, ...] = ()
-    default: DimLayout = DimLayout()
+    default: DimLayout = dataclasses.field(default_factory=DimLayout)
     mesh: Mesh | None = None
     text: str = ""
 
@@ -164,7 +165,8 @@ class Dims:
         rank = len(shape)
         if self.rank is not None and self.rank != rank:
             raise PlanError(
-                f"{where}: {self} has {self.rank} entries but the tensor has {rank} dimensions; write one entry for each",
+                f"{where}: {self} has {self.rank} entries but the tensor has {rank} dimensions; write "
+                "one entry for each",
                 constraint=f"rank = {self.rank}",
             )
         dims = [self.default] * rank
@@ -185,7 +187,7 @@ class Dims:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
-    """MindSpore's ``Layout(device_matrix, alias_name)``: called with one entry for each dimension, it is a tensor's layout.
+    """MindSpore's ``Layout(device_matrix, alias_name)``; called with an entry for each dimension, a tensor's layout.
 
     A tuple entry splits by several axes, the left outermost; ``"None"`` does not split.
 
@@ -201,11 +203,14 @@ class Layout:
         """The mesh of the device matrix; ``PlanError`` where MindSpore would refuse it, and for virtual axes."""
         if len(self.device_matrix) != len(self.alias_name):
             raise PlanError(
-                f"{self}: expected one alias for each of the {len(self.device_matrix)} mesh axes but got {len(self.alias_name)}"
+                f"{self}: expected one alias for each of the {len(self.device_matrix)} mesh axes but got "
+                f"{len(self.alias_name)}"
             )
         for name in self.alias_name:
             if name == "interleaved_parallel":
-                raise PlanError(f"{self}: interleaved_parallel, a split inside one device, is not supported; leave it out")
+                raise PlanError(
+                    f"{self}: interleaved_parallel, a split inside one device, is not supported; leave it out"
+                )
             if name == "None":
                 raise PlanError(f'{self}: "None" is reserved and cannot name an axis')
         ids = self.rank_list
@@ -216,6 +221,7 @@ class Layout:
         return Mesh(tuple(zip(self.alias_name, self.device_matrix, strict=True)), ids)
 
     def __call__(self, *entries: str | tuple[str, ...] | None) -> Dims:
+        """The layout of a tensor with one dimension for each entry."""
         mesh = self.mesh()
         shown: list[str] = []
         dims: list[tuple[int, DimLayout]] = []

@@ -24,7 +24,7 @@ from hyperparallel.errors import PlanError
 from hyperparallel.plan.layouts import AxisRef, DimLayout, TensorLayout
 from hyperparallel.plan.specs import Dims, Layout, LayoutSpec, Placement, Placements, Replicate, Shard, SplitLargest
 
-_EXAMPLES = "such as Shard(0)@dp, [dp, null], {0: dp} or Layout((2,2),(\"dp\",\"tp\"))(\"dp\",\"None\")"
+_EXAMPLES = 'such as Shard(0)@dp, [dp, null], {0: dp} or Layout((2,2),("dp","tp"))("dp","None")'
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -58,7 +58,7 @@ def read_sharding_text(text: str, where: str) -> TensorLayout:
     return TensorLayout(tuple(layout for _, layout in dims.entries), dims.replicated)
 
 
-# Placements ------------------------------------------------------------------------------------------------------------
+# Placements -----------------------------------------------------------------------------------------------------------
 
 
 def _as_placement(value: Any, where: str) -> Placement | None:
@@ -85,7 +85,8 @@ def _read_list(values: list[Any], where: str) -> LayoutSpec:
     kinds = [_is_placement(value) for value in values]
     if any(kinds) and not all(kinds):
         raise PlanError(
-            f"{where}: {_show(values)} mixes placements, one for each mesh axis, with axis names, one for each dimension; "
+            f"{where}: {_show(values)} mixes placements, one for each mesh axis, with axis names, one "
+            "for each dimension; "
             "use one spelling"
         )
     if any(kinds):
@@ -100,7 +101,7 @@ def _read_list(values: list[Any], where: str) -> LayoutSpec:
     return Dims(tuple(dims), rank=len(dims), text=_show(values))
 
 
-# Axis lists ------------------------------------------------------------------------------------------------------------
+# Axis lists -----------------------------------------------------------------------------------------------------------
 
 
 def _read_dim(value: Any, where: str) -> DimLayout:
@@ -165,7 +166,10 @@ def _read_mapping(value: Mapping[Any, Any], where: str) -> Dims:
         elif key == "replicated":
             replicated = _read_dim(item, where).axes
         else:
-            raise PlanError(f"{where}: unknown key {key!r} of a layout; expected dimensions (0, 1, -1 ...), open, priority or replicated")
+            raise PlanError(
+                f"{where}: unknown key {key!r} of a layout; expected dimensions (0, 1, -1 ...), open, "
+                "priority or replicated"
+            )
     if priority:
         entries = [(dim, _checked_dim(item.axes, item.is_open, priority, where)) for dim, item in entries]
     return Dims(tuple(entries), replicated=replicated, default=default, text=_show(value))
@@ -188,7 +192,11 @@ def _show(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_show(key)}: {_show(item)}" for key, item in cast("Mapping[Any, Any]", value).items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{_show(key)}: {_show(item)}" for key, item in cast("Mapping[Any, Any]", value).items())
+            + "}"
+        )
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_show(item) for item in cast("Sequence[Any]", value)) + "]"
     if isinstance(value, bool):
@@ -196,7 +204,7 @@ def _show(value: Any) -> str:
     return str(value)
 
 
-# Text ------------------------------------------------------------------------------------------------------------------
+# Text -----------------------------------------------------------------------------------------------------------------
 
 
 def _read_text(text: str, where: str) -> LayoutSpec:
@@ -243,15 +251,22 @@ class _Expression:
         if kind == "Shard" and len(args) == 1:
             return Shard(self.integer(args[0]))
         if kind == "Partial":
-            raise self.error("a plan cannot ask for Partial(): partial values arise inside the program; use Replicate() or Shard(dim)")
+            raise self.error(
+                "a plan cannot ask for Partial(): partial values arise inside the program; use "
+                "Replicate() or Shard(dim)"
+            )
         raise self.error("expected Shard(dim) or Replicate()")
 
     def layout(self, node: ast.Call) -> Layout:
         if not isinstance(node.func, ast.Name) or node.func.id != "Layout":
             raise self.error("expected Layout(device_matrix, alias_name)(...)")
-        parts = dict(zip(("device_matrix", "alias_name", "rank_list"), node.args, strict=False))
+        parts: dict[str, ast.expr] = dict(zip(("device_matrix", "alias_name", "rank_list"), node.args, strict=False))
         parts.update({keyword.arg or "": keyword.value for keyword in node.keywords})
-        if len(node.args) > 3 or not {"device_matrix", "alias_name"} <= set(parts) <= {"device_matrix", "alias_name", "rank_list"}:
+        if len(node.args) > 3 or not {"device_matrix", "alias_name"} <= set(parts) <= {
+            "device_matrix",
+            "alias_name",
+            "rank_list",
+        }:
             raise self.error("expected Layout(device_matrix, alias_name) with an optional rank_list")
         ranks = parts.get("rank_list")
         return Layout(
@@ -308,7 +323,9 @@ class _DialectText:
         self.next = 0
 
     def error(self, got: str) -> PlanError:
-        return PlanError(f'{self.where}: expected a layout such as [{{"dp"}}, {{"tp", ?}}] but got {self.text!r} (at {got})')
+        return PlanError(
+            f'{self.where}: expected a layout such as [{{"dp"}}, {{"tp", ?}}] but got {self.text!r} (at {got})'
+        )
 
     def peek(self) -> str:
         return self.tokens[self.next] if self.next < len(self.tokens) else "the end"
@@ -337,7 +354,10 @@ class _DialectText:
         self.take(")")
         size = self.number()
         if pre < 1 or size < 2:
-            raise PlanError(f"{self.where}: sub-axis {token[1:]}:({pre}){size} needs a pre-size of at least 1 and a size of at least 2")
+            raise PlanError(
+                f"{self.where}: sub-axis {token[1:]}:({pre}){size} needs a pre-size of at least 1 and a "
+                "size of at least 2"
+            )
         return AxisRef(token[1:], pre, size)
 
     def braces(self) -> tuple[list[AxisRef], bool]:

@@ -90,6 +90,11 @@ class RunStatistics:
         return sum(self.moved_bytes.values())
 
     @property
+    def bytes_moved(self) -> int:
+        """Bytes received by the device that received most."""
+        return max(sum(device.moved_bytes.values()) for device in self.devices)
+
+    @property
     def peak_bytes(self) -> dict[Tier, int]:
         """The highest peak that any one device had, by tier; tiers never used are left out."""
         peaks = {tier: max(device.peak_bytes[tier] for device in self.devices) for tier in Tier}
@@ -105,6 +110,7 @@ class RunStatistics:
         return {
             "wall_seconds": self.wall_seconds,
             "collectives": {str(kind): count for kind, count in self.collectives.items()},
+            "bytes_moved": self.bytes_moved,
             "moved_bytes": {str(kind): total for kind, total in self.moved_bytes.items()},
             "peak_bytes": {str(tier): peak for tier, peak in self.peak_bytes.items()},
             "leaked_bytes": self.leaked_bytes,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Collectives between the threads of virtual devices, from the meaning of the ops alone.
 
-Every device puts its buffer on the table, all wait for each other, and each takes what its group gives it. Devices that do
-not arrive together are an error, not a hang.
+Every device puts its buffer on the table, all wait for each other, and each takes what its group gives it. Devices that
+do not arrive together are an error, not a hang.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Where the elements of a global array are: cutting it for devices, and putting it together again.
 
-Written from the meaning of shardings alone, independently of the compiler: a dimension of size n over k devices is cut in
-blocks of ceil(n / k); device i holds block i, and what lies past the end is padding, which nobody may rely on. It is
-filled so that a program that does rely on it is found out.
+Written from the meaning of shardings alone, independently of the compiler: a dimension of size n over k devices is cut
+in blocks of ceil(n / k); device i holds block i, and what lies past the end is padding, which nobody may rely on. It
+is filled so that a program that does rely on it is found out.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 
 It runs linalg, tensor, arith, math, scf, func and the collectives of hypershard on numpy arrays, each op as its
 documentation defines it, one thread per virtual device. A structured op is evaluated for all its parallel iterations at
-once, and step by step along its reduction loops. It is strict: an index out of bounds, a division of integers by zero or a
-failed assertion on any iteration is an error, on padding too.
+once, and step by step along its reduction loops. It is strict: an index out of bounds, a division of integers by zero
+or a failed assertion on any iteration is an error, on padding too.
 
 Cost: a few microseconds for each op and reduction step; meant for tests, not for models.
 """
@@ -169,7 +169,7 @@ class _Machine:
     ) -> list[Value]:
         maps = [cast("ir.AffineMap", cast("Any", entry).value) for entry in cast("Any", op.attributes["indexing_maps"])]
         reductions = ["reduction" in str(entry) for entry in cast("Any", op.attributes["iterator_types"])]
-        num_inputs = list(cast("Any", op.attributes["operandSegmentSizes"]))[0]
+        num_inputs = next(iter(cast("Any", op.attributes["operandSegmentSizes"])))
         extents = _loop_extents(maps, operands)
         results = [np.array(operand) for operand in operands[num_inputs:]]
         parallel = tuple(1 if reduced else extent for extent, reduced in zip(extents, reductions, strict=True))
@@ -233,7 +233,7 @@ class _Machine:
         for dim, index in enumerate(position):
             if bool(np.any(np.asarray(index) < 0) or np.any(np.asarray(index) >= tensor.shape[dim])):
                 raise RuntimeFailure(
-                    f"device {self.device}: position {np.asarray(index).ravel()[:8]} along dimension {dim} of {tensor.shape}"
+                    f"device {self.device}: a position along dimension {dim} of {tensor.shape} is out of bounds"
                 )
         return [tensor[tuple(np.broadcast_arrays(*position))] if position else tensor[()]]
 

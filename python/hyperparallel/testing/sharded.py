@@ -18,8 +18,9 @@ from hyperparallel.testing import reference
 from hyperparallel.testing.layout import Array, Layout, Mesh, Padding, gather, scatter
 
 Sharding: TypeAlias = "str | Sequence[Sequence[str]] | None"
-"""How a tensor is split: the dialect's text (``#hypershard.sharding<@mesh, [{"a"}, {}]>``, or only what follows the mesh,
-``[{"a"}, {}], partial=<sum {"b"}>``), a list of axes for each dimension (``[["a"], []]``), or None to leave it open."""
+"""How a tensor is split: the dialect's text (``#hypershard.sharding<@mesh, [{"a"}, {}]>``, or only what follows the
+mesh, ``[{"a"}, {}], partial=<sum {"b"}>``), a list of axes for each dimension (``[["a"], []]``), or None to leave it
+open."""
 
 PIPELINE = (
     "hypershard-split-constants",

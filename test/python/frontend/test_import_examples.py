@@ -7,7 +7,7 @@ import re
 import sys
 
 import pytest
-from conftest import SMALL, eager, example, execute, imported, relative_error
+from import_cases import SMALL, eager, example, execute, imported, relative_error
 from mlir import ir
 
 RESULTS = {
@@ -48,7 +48,9 @@ def test_equal_blocks_become_one_function(name: str) -> None:
         (path.format(layer), function) for layer in range(SMALL[name]["layers"])
     ]
     assert re.findall(r"func\.func private @(\w+)\(", model.mlir) == [function]
-    assert re.findall(r'hp\.path = "([^"]*)"', model.mlir) == [path.format(layer) for layer in range(SMALL[name]["layers"])]
+    assert re.findall(r'hp\.path = "([^"]*)"', model.mlir) == [
+        path.format(layer) for layer in range(SMALL[name]["layers"])
+    ]
     assert imported(name, flat=True).mlir.count("func.func") == 1
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import compare
+from import_cases import compare
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -39,12 +39,18 @@ CASES: dict[str, tuple[Callable[..., Any], Tensor]] = {
     "cumulative sum of a number": (lambda _, x: torch.cumsum(x.sum() > 0, 0), random(3)),
     "argmax and extrema": (lambda _, x: (x.argmax(1), x.max(1)[0], x.min(0)[1]), random(3, 5)),
     "softmax": (lambda _, x: (x.softmax(0), x.log_softmax(-1), x.logsumexp(1)), random(3, 5)),
-    "variance": (lambda _, x: (x.var(1), x.std(0, correction=0), x.var(), *torch.var_mean(x, (0, 1), keepdim=True)), random(3, 5)),
+    "variance": (
+        lambda _, x: (x.var(1), x.std(0, correction=0), x.var(), *torch.var_mean(x, (0, 1), keepdim=True)),
+        random(3, 5),
+    ),
     "gelu and friends": (
         lambda _, x: (functional.gelu(x), functional.gelu(x, approximate="tanh"), functional.silu(x), torch.erf(x)),
         random(3, 5),
     ),
-    "powers": (lambda _, x: (x**2, x**3, x.abs() ** 0.5, (x.abs() + 1) ** -0.5, x**-1, x.abs() ** 1.7, 2**x), random(3, 5)),
+    "powers": (
+        lambda _, x: (x**2, x**3, x.abs() ** 0.5, (x.abs() + 1) ** -0.5, x**-1, x.abs() ** 1.7, 2**x),
+        random(3, 5),
+    ),
     "writes in place": (lambda _, x: (x.clone().add_(1).mul_(x), x[:, 1:3]), random(3, 5)),
     "input handed through": (lambda _, x: (x, x + 1, x), random(3, 5)),
     "batched product with a matrix": (lambda m, x: x.transpose(0, 1) @ m.w, random(4, 3, 5)),
@@ -95,7 +101,10 @@ def test_layer_norm_stays_in_its_element_type() -> None:
 
 def test_tensor_that_is_no_buffer_becomes_one() -> None:
     comparison = compare(Function(lambda m, x: x + m.table, table=random(5)), random(3, 5))
-    assert [(entry.name, entry.role.value) for entry in comparison.model.arguments] == [("x", "input"), ("table", "buffer")]
+    assert [(entry.name, entry.role.value) for entry in comparison.model.arguments] == [
+        ("x", "input"),
+        ("table", "buffer"),
+    ]
     assert comparison.errors["output"] == 0
 
 
@@ -124,9 +133,12 @@ def test_refusal_names_operator_module_and_way_out(name: str) -> None:
     with pytest.raises(ImportModelError) as caught:
         import_model(module, (random(3, 5),))
     error = caught.value
-    assert error.op is not None and error.op.startswith(op)
+    assert error.op is not None
+    assert error.op.startswith(op)
     assert error.module_path == "1"
-    assert op in str(error) and way_out in str(error) and len(str(error).splitlines()) == 1
+    assert op in str(error)
+    assert way_out in str(error)
+    assert len(str(error).splitlines()) == 1
 
 
 def test_refusal_inside_a_block_names_the_first_of_the_blocks() -> None:
@@ -139,15 +151,39 @@ def test_refusal_inside_a_block_names_the_first_of_the_blocks() -> None:
 
 
 MISUSED: dict[str, tuple[nn.Module, tuple[Any, ...], str]] = {
-    "changed buffer": (nn.BatchNorm1d(5).train(), (random(3, 5),), r"changes its buffer .*; call module\.eval\(\) first"),
-    "changed input": (Function(lambda _, x: x.add_(1)), (random(3, 5),), r"changes its input x while it runs; return the new value"),
-    "shapes that do not fit": (nn.Sequential(nn.Linear(4, 4)), (random(3, 5),), r"failed in 0 \(Linear\): RuntimeError: a and b"),
+    "changed buffer": (
+        nn.BatchNorm1d(5).train(),
+        (random(3, 5),),
+        r"changes its buffer .*; call module\.eval\(\) first",
+    ),
+    "changed input": (
+        Function(lambda _, x: x.add_(1)),
+        (random(3, 5),),
+        r"changes its input x while it runs; return the new value",
+    ),
+    "shapes that do not fit": (
+        nn.Sequential(nn.Linear(4, 4)),
+        (random(3, 5),),
+        r"failed in 0 \(Linear\): RuntimeError: a and b",
+    ),
     "missing argument": (nn.Linear(4, 4), (), r"do not fit Linear\.forward: missing a required argument: 'input'"),
     "argument of a strange type": (nn.Linear(4, 4), (object(),), r"argument input is a object; expected tensors"),
-    "result of a strange type": (Function(lambda _, x: object()), (random(2),), r"result output is a object; expected tensors"),
+    "result of a strange type": (
+        Function(lambda _, x: object()),
+        (random(2),),
+        r"result output is a object; expected tensors",
+    ),
     "no result": (Function(lambda _, x: None), (random(2),), r"returns no tensor"),
-    "unknown element type": (Function(lambda _, x: x.real), (torch.zeros(2, dtype=torch.complex64),), r"input x has element type complex64"),
-    "sparse input": (Function(lambda _, x: x), (torch.eye(2).to_sparse(),), r"got a sparse or quantized one; convert it with to_dense"),
+    "unknown element type": (
+        Function(lambda _, x: x.real),
+        (torch.zeros(2, dtype=torch.complex64),),
+        r"input x has element type complex64",
+    ),
+    "sparse input": (
+        Function(lambda _, x: x),
+        (torch.eye(2).to_sparse(),),
+        r"got a sparse or quantized one; convert it with to_dense",
+    ),
 }
 
 

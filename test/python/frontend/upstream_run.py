@@ -43,7 +43,9 @@ def _widen_truth_values(text: str) -> str:
     return re.sub(r"memref<((?:[\d?]+x)*)i1\b", r"memref<\1i8", text)
 
 
-def run(text: str, arguments: list[np.ndarray[Any, Any]], results: list[tuple[tuple[int, ...], str]]) -> list[np.ndarray[Any, Any]]:
+def run(
+    text: str, arguments: list[np.ndarray[Any, Any]], results: list[tuple[tuple[int, ...], str]]
+) -> list[np.ndarray[Any, Any]]:
     """Run ``@main`` of ``text``.
 
     Args:

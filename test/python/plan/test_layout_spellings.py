@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every spelling of a layout reads as what it says, equal spellings agree, and malformed ones are refused with the reason."""
+"""Every spelling of a layout reads as what it says, equal spellings agree, and malformed ones are refused with the
+reason."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_the_mesh_of_a_layout_will_do() -> None:
     assert str(plan.mesh) == "dp=2,tp=2"
     assert plan.to_json()["mesh"]["device_ids"] == [3, 2, 1, 0]
     other = {**shard, "output:logits": 'Layout((4,),("dp",))("dp","None","None")'}
-    with pytest.raises(PlanError, match="its Layout is for the mesh dp=4 but that of .* is for dp=2,tp=2"):
+    with pytest.raises(PlanError, match=r"its Layout is for the mesh dp=4 but that of .* is for dp=2,tp=2"):
         Plan(shard=other).resolve(_gpt2())
 
 
@@ -136,12 +136,25 @@ REFUSED = [
     ("shard:\n  a: Shard(0)@dp\n  a: Shard(0)@tp\n", "x.yaml:3: 'a' is written twice .first on line 2."),
     ("shard:\n  '': Shard(0)@dp\n", "x.yaml:2: expected a pattern"),
     ("shard: {logits: Shard(0)@dp}\n", "the plan names no mesh; give one, such as --mesh dp=2,tp=2"),
-    ("mesh: {dp: 2}\nshard:\n  '*.c_fc.weight': {0: dp}\n", r"x.yaml:3: rule '\*.c_fc.weight' matches nothing in gpt2; .*'\*\*.c_fc.weight' would match transformer.h.0.mlp.c_fc.weight"),
-    ("mesh: {dp: 2}\nshard:\n  transformer.wte.wieght: {0: dp}\n", "matches nothing in gpt2; the nearest name is transformer.wte.weight"),
+    (
+        "mesh: {dp: 2}\nshard:\n  '*.c_fc.weight': {0: dp}\n",
+        r"x.yaml:3: rule '\*.c_fc.weight' matches nothing in gpt2; .*'\*\*.c_fc.weight' would match "
+        "transformer.h.0.mlp.c_fc.weight",
+    ),
+    (
+        "mesh: {dp: 2}\nshard:\n  transformer.wte.wieght: {0: dp}\n",
+        "matches nothing in gpt2; the nearest name is transformer.wte.weight",
+    ),
     ("mesh: {dp: 2}\nshard:\n  input_ids: {use: {0: dp}}\n", "a use layout needs a store layout"),
     ("mesh: {dp: 2}\nshard:\n  input_ids: {store: {0: dp}, 0: dp}\n", "'0' stands beside store or use"),
-    ("mesh: {dp: 2}\nshard:\n  logits: {store: {0: dp}, use: Replicate()}\n", "store and use are for arguments of the program; this is an output"),
-    ("mesh: {dp: 2}\nshard:\n  '**.bias': Shard(1)@dp\n", "x.yaml:3: rule '..bias' for transformer.h.0.attn.c_attn.bias: Shard.1.@dp needs a tensor of rank 2"),
+    (
+        "mesh: {dp: 2}\nshard:\n  logits: {store: {0: dp}, use: Replicate()}\n",
+        "store and use are for arguments of the program; this is an output",
+    ),
+    (
+        "mesh: {dp: 2}\nshard:\n  '**.bias': Shard(1)@dp\n",
+        "x.yaml:3: rule '..bias' for transformer.h.0.attn.c_attn.bias: Shard.1.@dp needs a tensor of rank 2",
+    ),
 ]
 
 
@@ -233,12 +246,16 @@ def test_fsdp_and_data_parallel_use_every_axis() -> None:
 
 
 def test_own_rules_override_a_preset() -> None:
-    plan = Plan.parse('mesh: {tp: 4}\npreset: megatron\nshard:\n  "**.wte.weight": Replicate()\n', "x.yaml").resolve(_gpt2(1))
+    plan = Plan.parse('mesh: {tp: 4}\npreset: megatron\nshard:\n  "**.wte.weight": Replicate()\n', "x.yaml").resolve(
+        _gpt2(1)
+    )
     assert _layouts(plan)["transformer.wte.weight"][0] == "[{}, {}]"
 
 
 def test_explanation() -> None:
-    plan = Plan.parse('mesh: {tp: 4}\npreset: megatron\nshard:\n  "**.wte.weight": Shard(1)@tp\n', "x.yaml").resolve(_gpt2())
+    plan = Plan.parse('mesh: {tp: 4}\npreset: megatron\nshard:\n  "**.wte.weight": Shard(1)@tp\n', "x.yaml").resolve(
+        _gpt2()
+    )
     text = explain(plan)
     assert "x.yaml:4: **.wte.weight -> Shard(1)@tp" in text
     assert 'transformer.wte.weight: 50257x768 f32 [{}, {"tp"}], 36.8 MiB per device' in text

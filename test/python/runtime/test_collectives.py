@@ -291,3 +291,31 @@ def test_empty_tensors(runtimes: Runtimes, programs: Path) -> None:
     results, _ = run(program, "all_gather", [[0, 2, 0, 3, code(DataType.F32), *axes]] * 2, inputs, (2, 0, 3))
     assert results[0].shape == (2, 0, 3)
     run(program, "all_reduce", [[0, 0, code(DataType.F32), 0, 0, *axes]] * 2, inputs, (0,))
+
+
+def test_sizes_in_turn(runtimes: Runtimes, programs: Path) -> None:
+    """The slots of a group serve small, medium and large reductions alike, again and again."""
+    program = runtimes(4).load(programs)
+    inputs = [values((40_000,), DataType.F32, seed) for seed in range(4)]
+    for axes in (((1, 4),), ((2, 2),)):
+        results, statistics = run(program, "mixes_sizes", [[200, *axes_words(axes)]] * 4, inputs, (40_000,))
+        for device, result in enumerate(results):
+            parts = [inputs[m] for m in members_of(device, axes)]
+            np.testing.assert_array_equal(result, reduce_in_order(parts, DataType.F32, "sum"))
+        assert statistics.collectives == {Collective.ALL_REDUCE: 200}
+
+
+def test_groups_outlive_runs(runtimes: Runtimes, programs: Path) -> None:
+    """Runs of one layout share groups, around the ring of slots; another layout in between does not disturb."""
+    runtime = runtimes(4)
+    program = runtime.load(programs)
+    inputs = [values((8,), DataType.F32, seed) for seed in range(4)]
+    parameters = [[0, 8, code(DataType.F32), 0, 0, *axes_words(((1, 4),))]] * 4
+    expected = reduce_in_order(inputs, DataType.F32, "sum")
+    for i in range(150):
+        results, _ = run(program, "all_reduce", parameters, inputs, (8,))
+        np.testing.assert_array_equal(results[3], expected)
+        if i % 40 == 39:
+            pair = [[0, 8, code(DataType.F32), 0, 0, *axes_words(((1, 2),))]] * 2
+            results, _ = run(program, "all_reduce", pair, inputs[2:], (8,))
+            np.testing.assert_array_equal(results[0], inputs[2] + inputs[3])
