@@ -35,7 +35,16 @@ llvm_config.with_environment("FILECHECK_OPTS", "-enable-var-scope --allow-unused
 llvm_config.with_environment("PYTHONPATH", os.path.join(root, "python"), append_path=True)
 config.substitutions.append(("%python", sys.executable))
 llvm_config.add_tool_substitutions(
-    ["hp-opt", "hp-capi-hypershard", "hp-capi-supernode", "mlir-opt", "FileCheck", ToolSubst("not"), ToolSubst("count"), "split-file"],
+    [
+        "hp-opt",
+        "hp-capi-hypershard",
+        "hp-capi-supernode",
+        "mlir-opt",
+        "FileCheck",
+        ToolSubst("not"),
+        ToolSubst("count"),
+        "split-file",
+    ],
     [
         package_bin,
         os.path.dirname(os.path.realpath(os.path.join(package_bin, "hp-opt"))),

@@ -106,7 +106,7 @@ FailureOr<std::string> describeProgram(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << llvm::formatv(
-                "{0:2}", llvm::json::Value(llvm::json::Object{
+                "{0}", llvm::json::Value(llvm::json::Object{
                              {"version", 1}, {"entries", std::move(entries)}}))
          << "\n";
   return text;

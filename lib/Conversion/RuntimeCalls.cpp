@@ -12,6 +12,9 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA1.h"
+
 using namespace mlir;
 
 namespace mlir::hyperparallel {
@@ -103,22 +106,25 @@ static ModuleOp getModule(OpBuilder &builder) {
       ->getParentOfType<ModuleOp>();
 }
 
-/// The address of a constant; equal constants are stored once.
+/// The address of a constant. Its name is made from its content, so that equal
+/// constants are stored once and names do not depend on the order of passes.
 Value RuntimeCallBuilder::addressOf(StringRef prefix, Type type,
                                     Attribute value) {
   ModuleOp module = getModule(builder);
-  for (auto global : module.getOps<LLVM::GlobalOp>())
-    if (global.getValueOrNull() == value && global.getGlobalType() == type)
-      return LLVM::AddressOfOp::create(builder, loc, global);
-  OpBuilder::InsertionGuard guard(builder);
-  Block *block = builder.getInsertionBlock();
-  Block::iterator point = builder.getInsertionPoint();
-  builder.setInsertionPointToStart(module.getBody());
-  auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
-                                       LLVM::Linkage::Private, prefix, value,
-                                       /*alignment=*/8);
-  SymbolTable(module).insert(global);
-  builder.setInsertionPoint(block, point);
+  std::string content;
+  llvm::raw_string_ostream(content) << type << value;
+  std::string name = (prefix + "_" + llvm::toHex(llvm::SHA1::hash(
+                                         llvm::arrayRefFromStringRef(content)),
+                                                 /*LowerCase=*/true))
+                         .str();
+  auto global = module.lookupSymbol<LLVM::GlobalOp>(name);
+  if (!global) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(module.getBody());
+    global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
+                                    LLVM::Linkage::Private, name, value,
+                                    /*alignment=*/8);
+  }
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
 

@@ -30,7 +30,7 @@ func.func @all_reduce(%x: tensor<1000xf32>, %small: tensor<2xf32>) {
 }
 
 // CHECK-LABEL: @others:
-func.func @others(%x: tensor<100xf32>, %h: tensor<4xf32>, %g: tensor<1000xf32>) {
+func.func @others(%x: tensor<100xf32>, %y: tensor<20x5xf32>, %h: tensor<4xf32>, %g: tensor<1000xf32>) {
   // One step of 1 us + 400 bytes.
   // CHECK-NEXT: all_gather: {{.*}} read=400 written=800 received=400 seconds=2.4e-06 bound=communication by ring
   %0 = hypershard.all_gather %x over @m {"tp"} dim 0 : tensor<100xf32> -> tensor<200xf32>
@@ -42,7 +42,7 @@ func.func @others(%x: tensor<100xf32>, %h: tensor<4xf32>, %g: tensor<1000xf32>) 
   %2 = hypershard.reduce_scatter %x over @m {"dp"} <sum> dim 0 : tensor<100xf32> -> tensor<25xf32>
   // A tree takes 2 steps of (10 us + half of 400 bytes, 2 us), pairs 3 of (10 us + 1 us).
   // CHECK-NEXT: all_to_all: {{.*}} received=300 seconds=2.5e-05 bound=communication by tree
-  %3 = hypershard.all_to_all %x over @m {"dp"} split 0 concat 0 : tensor<100xf32> -> tensor<100xf32>
+  %3 = hypershard.all_to_all %y over @m {"dp"} split 0 concat 1 : tensor<20x5xf32> -> tensor<5x20xf32>
   // One message.
   // CHECK-NEXT: permute: {{.*}} received=400 seconds=1.5e-05 bound=communication by ring
   %4 = hypershard.permute %x over @m {"dp"} to {"dp"} : tensor<100xf32> -> tensor<100xf32>
@@ -52,8 +52,8 @@ func.func @others(%x: tensor<100xf32>, %h: tensor<4xf32>, %g: tensor<1000xf32>) 
   // No communication: 1000 bytes read, 1000 written.
   // CHECK-NEXT: slice_local: {{.*}} read=1000 written=1000 received=0 seconds=3e-06 bound=memory
   %6 = hypershard.slice_local %g over @m {"dp"} dim 0 : tensor<1000xf32> -> tensor<250xf32>
-  // The time is counted where it starts.
-  // CHECK-NEXT: all_reduce_start: {{.*}} received=600 seconds=7.9e-05 bound=communication by ring
+  // The time is counted where it starts: a tree, 4 steps of (10 us + 4 us); a ring takes 6 of (10 us + 1 us).
+  // CHECK-NEXT: all_reduce_start: {{.*}} received=600 seconds=5.7e-05 bound=communication by tree
   // CHECK-NOT: hypershard
   %7 = hypershard.all_reduce_start %x over @m {"dp"} <sum> : tensor<100xf32> -> !hypershard.future<tensor<100xf32>>
   %8 = hypershard.done %7 : !hypershard.future<tensor<100xf32>> -> tensor<100xf32>

@@ -12,7 +12,6 @@
 
 #include "mlir-c/BuiltinTypes.h"
 #include "mlir-c/Diagnostics.h"
-#include "mlir-c/Dialect/Arith.h"
 #include "mlir-c/Dialect/Func.h"
 #include "mlir-c/IR.h"
 
@@ -120,7 +119,6 @@ int main(void) {
   hpRegisterDialects(registry);
   mlirDialectHandleInsertDialect(mlirGetDialectHandle__supernode__(), registry);
   mlirDialectHandleInsertDialect(mlirGetDialectHandle__func__(), registry);
-  mlirDialectHandleInsertDialect(mlirGetDialectHandle__arith__(), registry);
   MlirContext context = mlirContextCreateWithRegistry(registry, false);
   mlirDialectRegistryDestroy(registry);
   mlirContextLoadAllAvailableDialects(context);

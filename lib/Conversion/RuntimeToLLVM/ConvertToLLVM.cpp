@@ -187,33 +187,6 @@ static void parallelise(ModuleOp module, LLVM::CallOp call) {
 }
 
 //===----------------------------------------------------------------------===//
-// Booleans in memory
-//===----------------------------------------------------------------------===//
-
-static void storeBooleansAsBytes(ModuleOp module) {
-  module.walk([](Operation *op) {
-    OpBuilder builder(op);
-    Type i1 = builder.getI1Type(), i8 = builder.getI8Type();
-    if (auto load = dyn_cast<LLVM::LoadOp>(op);
-        load && load.getResult().getType() == i1) {
-      Value byte =
-          LLVM::LoadOp::create(builder, op->getLoc(), i8, load.getAddr());
-      Value zero = LLVM::ConstantOp::create(builder, op->getLoc(), i8, 0);
-      Value flag = LLVM::ICmpOp::create(builder, op->getLoc(),
-                                        LLVM::ICmpPredicate::ne, byte, zero);
-      load.getResult().replaceAllUsesWith(flag);
-      load->erase();
-    } else if (auto store = dyn_cast<LLVM::StoreOp>(op);
-               store && store.getValue().getType() == i1) {
-      Value byte =
-          LLVM::ZExtOp::create(builder, op->getLoc(), i8, store.getValue());
-      LLVM::StoreOp::create(builder, op->getLoc(), byte, store.getAddr());
-      store->erase();
-    }
-  });
-}
-
-//===----------------------------------------------------------------------===//
 // Entries
 //===----------------------------------------------------------------------===//
 
@@ -294,6 +267,54 @@ static FailureOr<SmallVector<Entry>> collectEntries(ModuleOp module) {
 }
 
 //===----------------------------------------------------------------------===//
+// Booleans
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A boolean takes a byte, 0 or 1. Upstream's patterns assert on elements of less
+/// than a byte.
+struct LoadBool : ConvertOpToLLVMPattern<memref::LoadOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(memref::LoadOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getMemRefType().getElementType().isInteger(1))
+      return failure();
+    Location loc = op.getLoc();
+    Value pointer =
+        getStridedElementPtr(rewriter, loc, op.getMemRefType(),
+                             adaptor.getMemref(), adaptor.getIndices());
+    Value byte =
+        LLVM::LoadOp::create(rewriter, loc, rewriter.getI8Type(), pointer);
+    Value zero = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI8Type(),
+                                          rewriter.getI8IntegerAttr(0));
+    rewriter.replaceOpWithNewOp<LLVM::ICmpOp>(op, LLVM::ICmpPredicate::ne, byte,
+                                              zero);
+    return success();
+  }
+};
+
+struct StoreBool : ConvertOpToLLVMPattern<memref::StoreOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(memref::StoreOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getMemRefType().getElementType().isInteger(1))
+      return failure();
+    Value pointer =
+        getStridedElementPtr(rewriter, op.getLoc(), op.getMemRefType(),
+                             adaptor.getMemref(), adaptor.getIndices());
+    Value byte = LLVM::ZExtOp::create(rewriter, op.getLoc(),
+                                      rewriter.getI8Type(), adaptor.getValue());
+    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, byte, pointer);
+    return success();
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
 // Pass
 //===----------------------------------------------------------------------===//
 
@@ -310,7 +331,8 @@ LogicalResult ConvertToLLVMPass::convertDialects() {
   options.useBarePtrCallConv = true;
   LLVMTypeConverter converter(context, options);
   RewritePatternSet patterns(context);
-  patterns.add<AllocToRuntime, DeallocToRuntime>(converter, /*benefit=*/2);
+  patterns.add<AllocToRuntime, DeallocToRuntime, LoadBool, StoreBool>(
+      converter, /*benefit=*/2);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   index::populateIndexToLLVMConversionPatterns(converter, patterns);
@@ -344,7 +366,6 @@ void ConvertToLLVMPass::runOnOperation() {
   });
   for (LLVM::CallOp call : parallelCalls)
     parallelise(module, call);
-  storeBooleansAsBytes(module);
   for (const Entry &entry : *entries)
     writeEntry(module, entry);
   exportAbiVersion(module);

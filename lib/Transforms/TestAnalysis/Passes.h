@@ -4,6 +4,7 @@
 #ifndef HYPERPARALLEL_LIB_TRANSFORMS_TESTANALYSIS_PASSES_H
 #define HYPERPARALLEL_LIB_TRANSFORMS_TESTANALYSIS_PASSES_H
 
+#include "dialects/Supernode/Supernode.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

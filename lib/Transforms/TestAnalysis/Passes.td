@@ -13,6 +13,7 @@ def PrintCostsPass : Pass<"test-print-costs", "ModuleOp"> {
     seconds on the module's `supernode.machine` (`cpu-supernode` if there is
     none), and what the time goes to. The program is not changed.
   }];
+  let dependentDialects = ["::mlir::hyperparallel::supernode::SupernodeDialect"];
   let options = [
     Option<"json", "json", "bool", "false", "Print JSON instead of lines">,
   ];

@@ -138,6 +138,62 @@ void ring(void **args, void **results) {
   hp_rt_recv(out, 32, (me + n - 1) % n, 7);
 }
 
+/* Runs a script: p is the number of steps, and then for each step its length
+ * in words, its kind, whether it is asynchronous, where `in` and `out` begin
+ * (in elements of f32), and the words of the call. Asynchronous steps are
+ * waited for at the end, every second one last. */
+void script(void **args, void **results) {
+  PARAMS;
+  void *futures[64] = {0};
+  int64_t steps = p[0];
+  ++p;
+  for (int64_t i = 0; i < steps; p += p[0], ++i) {
+    const float *in = (const float *)args[1] + p[3];
+    float *out = (float *)results[0] + p[4];
+    const int64_t *w = p + 5;
+    int later = p[2] != 0;
+    switch (p[1]) {
+    case HP_ALL_GATHER:
+      if (later)
+        futures[i] = hp_rt_all_gather_start(in, out, w[0], w[1], w[2], HP_F32,
+                                            axes_at(w + 3), w[3]);
+      else
+        hp_rt_all_gather(in, out, w[0], w[1], w[2], HP_F32, axes_at(w + 3),
+                         w[3]);
+      break;
+    case HP_ALL_REDUCE:
+      if (later)
+        futures[i] = hp_rt_all_reduce_start(in, out, w[0], HP_F32, HP_SUM,
+                                            axes_at(w + 1), w[1]);
+      else
+        hp_rt_all_reduce(in, out, w[0], HP_F32, HP_SUM, axes_at(w + 1), w[1]);
+      break;
+    case HP_REDUCE_SCATTER:
+      if (later)
+        futures[i] = hp_rt_reduce_scatter_start(
+            in, out, w[0], w[1], w[2], HP_F32, HP_MAX, axes_at(w + 3), w[3]);
+      else
+        hp_rt_reduce_scatter(in, out, w[0], w[1], w[2], HP_F32, HP_MAX,
+                             axes_at(w + 3), w[3]);
+      break;
+    case HP_ALL_TO_ALL:
+      if (later)
+        futures[i] = hp_rt_all_to_all_start(in, out, 2, w, w[2], 1 - w[2], 4,
+                                            axes_at(w + 3), w[3]);
+      else
+        hp_rt_all_to_all(in, out, 2, w, w[2], 1 - w[2], 4, axes_at(w + 3),
+                         w[3]);
+      break;
+    }
+  }
+  for (int64_t i = 0; i < steps; i += 2)
+    if (futures[i])
+      hp_rt_wait(futures[i]);
+  for (int64_t i = 1; i < steps; i += 2)
+    if (futures[i])
+      hp_rt_wait(futures[i]);
+}
+
 /*--- Faults ---*/
 
 static void sum_over(void **args, void **results, int64_t count,
