@@ -267,7 +267,10 @@ HP_API hp_status hp_op_call(const char *name, const void *desc,
 
 /*--- Communicators: group operations on streams ---*/
 
-/* One handle per member; `ranks` are device ordinals, in rank order. */
+/* One handle per member; `ranks` are device ordinals, in rank order. Members
+ * queue the same operations in the same order; roots and peers are ranks. An
+ * operation that a member never queues keeps the others waiting, until a
+ * member's handle is destroyed. */
 HP_API hp_status hp_comm_create(hp_context *context, const char *name,
                                 const int64_t *ranks, int64_t num_ranks,
                                 hp_device *device, hp_comm **out);

@@ -93,6 +93,16 @@ def test_examples_in_docstrings_run(path: Path) -> None:
     assert result.failed == 0
 
 
+@pytest.mark.parametrize("page", [page for page in WRITTEN if ">>> " in page.read_text()], ids=name)
+def test_examples_in_pages_run(page: Path) -> None:
+    """The ```python blocks of a page with prompts, from top to bottom in one namespace."""
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    examples = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, name(page), str(page), 0)
+    result = doctest.DocTestRunner().run(examples)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
 @pytest.mark.parametrize("folder", sorted((ROOT / "dialects").glob("*/*Dialect.td")), ids=name)
 def test_every_dialect_says_why(folder: Path) -> None:
     rationale = folder.parent / "Rationale.md"
