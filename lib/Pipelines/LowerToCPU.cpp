@@ -61,6 +61,7 @@ static void addBufferPasses(OpPassManager &manager) {
   bufferize.bufferizeFunctionBoundaries = true;
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
+  bufferize.allowReturnAllocsFromLoops = true;
   manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
   cleanUp(manager);
   bufferization::BufferResultsToOutParamsPassOptions outParams;
