@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A fixture that compiles a small program of one device and runs it."""
+"""Compiles small programs of one device and runs them on arrays."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).parent))  # for codegen_runs
-from codegen_runs import Array, Execute, compile_text, run_program
+sys.path.append(str(Path(__file__).parent))  # for codegen_cases
+from codegen_cases import Array, Execute, compile_text, run_program  # noqa: E402
 
 
 @pytest.fixture

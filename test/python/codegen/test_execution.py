@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from codegen_runs import Execute
+from codegen_cases import Execute
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -209,15 +209,8 @@ def softmax_layernorm(rows: int, columns: int) -> str:
         linalg.yield %r : f32
       }} -> {full}
       {reduce("var", "addf", "%sq", "%zero")}
-      {
-        combine(
-            "y",
-            "%v = arith.divf %b, %n : f32 %w = arith.addf %v, %eps : f32 %s = math.rsqrt %w : f32 "
-            "%r = arith.mulf %a, %s : f32",
-            "%c",
-            "%var",
-        )
-    }
+      {combine("y", "%v = arith.divf %b, %n : f32 %w = arith.addf %v, %eps : f32 %s = math.rsqrt %w : f32 "
+               "%r = arith.mulf %a, %s : f32", "%c", "%var")}
       return %y : {full}
     }}"""
 

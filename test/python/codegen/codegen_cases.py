@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiles small programs of one device and runs them on arrays."""
+"""What the tests of code generation share: compile a program and run it on arrays."""
 
 from __future__ import annotations
 
