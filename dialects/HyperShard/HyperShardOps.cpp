@@ -313,9 +313,10 @@ LogicalResult HaloExchangeOp::verifySymbolUses(SymbolTableCollection &tables) {
     return failure();
   if (shape->isGlobal())
     return emitOpError("expected no sharding: it exists in local programs only");
-  int64_t global = getGlobalSize();
+  // ODS hands integers out as unsigned.
+  int64_t global = getGlobalSize(), size = getSize(), stride = getStride();
   int64_t block = (global + shape->groupSize - 1) / shape->groupSize;
-  if (global < 0 || getSize() < 0 || getStride() < 0)
+  if (global < 0 || size < 0 || stride < 0)
     return emitOpError("expected global size, step and window size of at least 0");
   if (shape->input.getDimSize(getDim()) != block)
     return emitOpError() << "expected dimension " << getDim()
@@ -324,7 +325,7 @@ LogicalResult HaloExchangeOp::verifySymbolUses(SymbolTableCollection &tables) {
                          << " devices but got "
                          << shape->input.getDimSize(getDim());
   SmallVector<int64_t> sizes(shape->input.getShape());
-  sizes[getDim()] = getSize();
+  sizes[getDim()] = size;
   return shape->checkResult(sizes);
 }
 

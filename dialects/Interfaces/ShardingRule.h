@@ -39,8 +39,8 @@ struct Factor {
   FactorKind kind = FactorKind::PassThrough;
   /// Combiner, for reduction factors.
   std::optional<Reduction> reduction = std::nullopt;
-  /// May the axes of a result travel to the operands through this factor?
-  bool backward = true;
+  /// Does the op iterate over it? Not over the rows that a gather picks from.
+  bool isLoop = true;
 };
 
 /// The factors of one tensor that an op reads or makes.

@@ -61,16 +61,19 @@ CostModel::CostModel(ModuleOp module)
 // Kernels
 //===----------------------------------------------------------------------===//
 
-double CostModel::getContractionRate(Type elementType) const {
+/// The listed peak of the type, or of the narrowest type of its kind that is as
+/// wide; nullopt if there is none.
+static std::optional<double> listedRate(DeviceGroupAttr group,
+                                        Type elementType) {
   if (!elementType.isIntOrFloat())
-    return group.getVector();
+    return std::nullopt;
   unsigned width = elementType.getIntOrFloatBitWidth();
   bool isFloat = isa<FloatType>(elementType);
   RateAttr best;
   for (RateAttr rate : group.getRates()) {
     Type type = rate.getElementType();
     if (type == elementType)
-      return rate.getRate() * group.getEfficiency();
+      return rate.getRate();
     if (isa<FloatType>(type) != isFloat || type.getIntOrFloatBitWidth() < width)
       continue;
     if (!best || type.getIntOrFloatBitWidth() <
@@ -78,8 +81,19 @@ double CostModel::getContractionRate(Type elementType) const {
       best = rate;
   }
   if (!best)
+    return std::nullopt;
+  return best.getRate();
+}
+
+double CostModel::getPeakRate(Type elementType) const {
+  return listedRate(group, elementType).value_or(group.getVector());
+}
+
+double CostModel::getContractionRate(Type elementType) const {
+  std::optional<double> peak = listedRate(group, elementType);
+  if (!peak)
     return group.getVector();
-  return best.getRate() * group.getEfficiency();
+  return *peak * group.getEfficiency();
 }
 
 static double computeSeconds(const OpCost &work, double contractionRate,
@@ -148,6 +162,7 @@ TaskCost CostModel::costOfLeaf(Operation *op) {
 
   Type type = elementTypeOf(op);
   cost.seconds = getKernelSeconds(cost.work, type);
+  cost.peakSeconds = cost.work.contractionFlops / getPeakRate(type);
   double beyond = cost.seconds - group.getLaunch();
   double compute =
       computeSeconds(cost.work, getContractionRate(type), group.getVector());
@@ -172,6 +187,7 @@ struct Sum {
     total.work += task.work * times;
     total.seconds += task.seconds * times;
     total.communicationSeconds += task.communicationSeconds * times;
+    total.peakSeconds += task.peakSeconds * times;
     total.launches += task.launches * times;
     total.estimated += task.estimated * times;
     seconds[static_cast<int>(task.bound)] += task.seconds * times;

@@ -28,6 +28,9 @@ struct TaskCost {
   double seconds = 0;
   /// Of `seconds`, those spent in collectives.
   double communicationSeconds = 0;
+  /// What the contractions would take at the peak rate: over `seconds`, this is
+  /// the model flops utilisation.
+  double peakSeconds = 0;
   /// Of an op; of a call, what most of its seconds go to.
   Bound bound = Bound::None;
   /// Kernels and collectives that are started.
@@ -52,9 +55,11 @@ public:
   /// region. Functions are visited once.
   TaskCost getCost(Operation *op);
 
-  /// Peak operations per second of a contraction on the element type, times the
-  /// efficiency of the group. A type that the machine does not list is done in
-  /// the narrowest listed type of its kind that is as wide, or on vector units.
+  /// Peak operations per second of a contraction on the element type. A type
+  /// that the machine does not list is done in the narrowest listed type of its
+  /// kind that is as wide, or on vector units.
+  double getPeakRate(Type elementType) const;
+  /// The part of the peak that the group reaches.
   double getContractionRate(Type elementType) const;
 
   /// max(operations / rate, bytes / bandwidth) + launch; 0 for no work.

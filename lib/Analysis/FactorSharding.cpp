@@ -79,11 +79,12 @@ FactorAxes mlir::hyperparallel::project(const ShardingRule &rule,
   FactorAxes axes(rule.factors.size());
   for (auto [factors, dimAxes] : llvm::zip_equal(tensor.dims, dims)) {
     AxisList rest = dimAxes;
-    for (auto [index, factor] : llvm::enumerate(factors)) {
+    for (unsigned factor : factors) {
       if (rest.empty())
         break;
-      // The minor-most factor takes what is left, even or not.
-      if (index + 1 == factors.size()) {
+      // A dimension of one factor takes all, even or not. In one of several, blocks
+      // of a factor that does not divide would not be blocks of the dimension.
+      if (factors.size() == 1) {
         axes[factor] = std::exchange(rest, {});
         break;
       }
@@ -112,16 +113,14 @@ TensorLayout mlir::hyperparallel::unproject(const ShardingRule &rule,
   for (ArrayRef<unsigned> factors : tensor.dims) {
     AxisList dim;
     bool blocked = false;
-    for (auto [index, factor] : llvm::enumerate(factors)) {
+    for (unsigned factor : factors) {
       if (blocked) {
         if (!axes[factor].empty() && exact)
           *exact = false;
         continue;
       }
       int64_t shards = numShards(axes[factor]);
-      bool isMinor = index + 1 == factors.size();
-      // A major factor that does not divide would move the minor ones.
-      if (!isMinor && rule.factors[factor].size % shards != 0) {
+      if (factors.size() > 1 && rule.factors[factor].size % shards != 0) {
         blocked = true;
         if (exact)
           *exact = false;

@@ -7,9 +7,9 @@
 // factors, another without: gathering the operands may be cheaper than reducing
 // the result. Most ops have one way.
 //
-// The op itself costs max(flops / rate, bytes / bandwidth) on local shapes, with
-// flops = 2 * iterations when something is reduced and 1 * iterations otherwise:
-// so that computing the same thing on every device is not free.
+// The op itself costs its seconds on local shapes, with 2 flops an iteration when
+// something is reduced and 1 otherwise: so that computing the same thing on every
+// device is not free.
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/SplitChoices.h"
 
@@ -20,11 +20,6 @@
 using namespace mlir;
 using namespace mlir::hyperparallel;
 using namespace mlir::hyperparallel::hypershard;
-
-/// What the weighing of compute against communication assumes of a device when
-/// no machine is described: a current accelerator.
-static constexpr double kFlopsPerSecond = 1e14;
-static constexpr double kBytesPerSecond = 1e12;
 
 /// Longer chains are not followed: they are not what constants look like.
 static constexpr unsigned kMaxChain = 8;
@@ -53,6 +48,10 @@ static bool isFree(Value value, unsigned maxChain) {
 
 bool mlir::hyperparallel::isFreeToSplit(Value value) {
   return isFree(value, kMaxChain);
+}
+
+double mlir::hyperparallel::assumedKernelSeconds(const LocalWork &work) {
+  return std::max(work.flops / 1e14, work.bytes / 1e12);
 }
 
 SplitChoices::SplitChoices(const ShardingRule &rule,
@@ -127,15 +126,18 @@ void SplitChoices::suggest(const RuleTensor &first) {
   add(std::move(withoutReductions));
 }
 
-SplitCost SplitChoices::costOf(unsigned way, ReshardPlanner &planner) const {
+SplitCost SplitChoices::costOf(unsigned way, ReshardPlanner &planner,
+                               KernelSeconds kernelSeconds) const {
   const FactorAxes &axes = distinctWays[way];
   SplitCost cost;
   cost.index = way;
-  double iterations = 1, localBytes = 0;
-  bool reduces = false;
+  LocalWork work;
+  work.flops = 1;
   for (auto [factor, list] : llvm::zip_equal(rule.factors, axes)) {
-    iterations *= blockSize(factor.size, numShards(list));
-    reduces |= factor.kind == FactorKind::Reduction;
+    if (!factor.isLoop)
+      continue;
+    work.flops *= blockSize(factor.size, numShards(list));
+    work.isContraction |= factor.kind == FactorKind::Reduction;
   }
   for (auto [index, entry] : llvm::enumerate(tensors)) {
     auto &[tensor, layout] = entry;
@@ -143,7 +145,7 @@ SplitCost SplitChoices::costOf(unsigned way, ReshardPlanner &planner) const {
     bool isOperand = index < numOperands;
     TensorLayout needed = isOperand ? unproject(rule, *tensor, axes)
                                     : unprojectResult(rule, *tensor, axes);
-    localBytes += needed.localBytes(type);
+    work.bytes += needed.localBytes(type);
     if (needed == layout || !tensor->isRead ||
         (isOperand && isFreeToSplit(tensor->value)))
       continue;
@@ -153,20 +155,21 @@ SplitCost SplitChoices::costOf(unsigned way, ReshardPlanner &planner) const {
     cost.seconds += plan.isPossible() ? plan.seconds
                                       : std::numeric_limits<double>::infinity();
   }
-  cost.seconds += std::max((reduces ? 2 : 1) * iterations / kFlopsPerSecond,
-                           localBytes / kBytesPerSecond);
+  work.flops *= work.isContraction ? 2 : 1;
+  cost.seconds += kernelSeconds(work);
   return cost;
 }
 
-SplitCost SplitChoices::cheapest(ReshardPlanner &planner) const {
+SplitCost SplitChoices::cheapest(ReshardPlanner &planner,
+                                 KernelSeconds kernelSeconds) const {
   SplitCost best;
   best.nextSeconds = std::numeric_limits<double>::infinity();
   if (distinctWays.size() == 1)
     return best;
-  best = costOf(0, planner);
+  best = costOf(0, planner, kernelSeconds);
   double next = std::numeric_limits<double>::infinity();
   for (unsigned way = 1; way < distinctWays.size(); ++way) {
-    SplitCost cost = costOf(way, planner);
+    SplitCost cost = costOf(way, planner, kernelSeconds);
     if (cost.seconds < best.seconds) {
       next = best.seconds;
       best = cost;

@@ -17,6 +17,20 @@ namespace mlir::hyperparallel {
 /// it may as well be made with another layout: that is free.
 bool isFreeToSplit(Value value);
 
+/// What an op does on one device: arithmetic operations, whether they contract
+/// (run at the rate of matrix units), bytes read and written.
+struct LocalWork {
+  double flops = 0;
+  bool isContraction = false;
+  double bytes = 0;
+};
+/// Seconds of an op on one device.
+using KernelSeconds = function_ref<double(const LocalWork &)>;
+
+/// On a current accelerator (1e14 flops and 1e12 bytes a second): what is assumed
+/// when the module describes no machine.
+double assumedKernelSeconds(const LocalWork &work);
+
 struct SplitCost {
   /// Of the way in SplitChoices::ways().
   unsigned index = 0;
@@ -34,12 +48,13 @@ public:
   /// Different from each other, in the order of suggestion; at least one.
   ArrayRef<FactorAxes> ways() const { return distinctWays; }
   /// The way of least seconds; the first of equals.
-  SplitCost cheapest(ReshardPlanner &planner) const;
+  SplitCost cheapest(ReshardPlanner &planner, KernelSeconds kernelSeconds) const;
 
 private:
   void suggest(const RuleTensor &first);
   void add(FactorAxes axes);
-  SplitCost costOf(unsigned way, ReshardPlanner &planner) const;
+  SplitCost costOf(unsigned way, ReshardPlanner &planner,
+                   KernelSeconds kernelSeconds) const;
 
   const ShardingRule &rule;
   /// Layouts of operands, then results.

@@ -146,10 +146,13 @@ static void addCaptured(linalg::LinalgOp op, ShardingRule &rule) {
       if (factor < 0)
         continue;
       if (read.loops[dim] < 0) {
-        if (read.isMaskable)
-          rule.addFactor(type.getDimSize(dim), FactorKind::Reduction, kind);
-        else
-          rule.addFactor(type.getDimSize(dim), FactorKind::NeedReplication);
+        unsigned added =
+            read.isMaskable
+                ? rule.addFactor(type.getDimSize(dim), FactorKind::Reduction,
+                                 kind)
+                : rule.addFactor(type.getDimSize(dim),
+                                 FactorKind::NeedReplication);
+        rule.factors[added].isLoop = false;
       }
       factors.push_back(factor);
     }
@@ -208,8 +211,10 @@ static RuleTensor tensorOf(linalg::LinalgOp op, OpOperand &operand,
     auto &factors = tensor.dims.emplace_back();
     if (auto dim = dyn_cast<AffineDimExpr>(expr))
       factors.push_back(dim.getPosition());
-    else if (size != 1)
+    else if (size != 1) {
       factors.push_back(rule.addFactor(size, FactorKind::NeedReplication));
+      rule.factors.back().isLoop = false;
+    }
   }
   return tensor;
 }

@@ -30,7 +30,8 @@ const hp_backend_v1 *tableOf(const void *object) {
   return static_cast<const Object *>(object)->backend;
 }
 
-template <typename Fn> Fn entryAt(const hp_backend_v1 *table, size_t offset) {
+template <typename Fn>
+Fn entryAt(const hp_backend_v1 *table, size_t offset) {
   if (offset + sizeof(Fn) > table->struct_size)
     return nullptr;
   Fn fn;

@@ -267,7 +267,10 @@ HP_API hp_status hp_op_call(const char *name, const void *desc,
 
 /*--- Communicators: group operations on streams ---*/
 
-/* One handle per member; `ranks` are device ordinals, in rank order. */
+/* One handle per member; `ranks` are device ordinals, in rank order. Members
+ * queue the same operations in the same order; roots and peers are ranks. An
+ * operation that a member never queues keeps the others waiting, until a
+ * member's handle is destroyed. */
 HP_API hp_status hp_comm_create(hp_context *context, const char *name,
                                 const int64_t *ranks, int64_t num_ranks,
                                 hp_device *device, hp_comm **out);
@@ -385,7 +388,8 @@ HP_API int64_t hp_rt_device_id(void);
 HP_API HP_NORETURN void hp_rt_assert_fail(const char *msg);
 
 /* Names the calls that follow on this thread in traces and in watchdog
- * messages, until the next label; the string must outlive the run. */
+ * messages, until the next label; the string must outlive the run. Without a
+ * label a parallel loop bears its function's name. */
 HP_API void hp_rt_label(const char *label);
 /* A named span in the trace; properly nested. */
 HP_API void hp_rt_range_begin(const char *name);

@@ -19,4 +19,5 @@ NB_MODULE(_hyperparallel, m) {
   hyperparallel::bindCodeGen(m);
   hyperparallel::bindHyperShard(m);
   hyperparallel::bindSupernode(m);
+  hyperparallel::bindSimulator(m);
 }

@@ -133,17 +133,8 @@ def cost_of(module: ir.Module, *, machine: Machine | str | None = None) -> CostR
     from hyperparallel import _hyperparallel
     from hyperparallel.dialects import supernode
 
-    attributes = module.operation.attributes
-    kept = attributes[supernode.MACHINE] if supernode.MACHINE in attributes else None  # noqa: SIM401 (has no get)
-    if machine is not None:
-        supernode.set_machine(module, machine)
-    try:
+    with supernode.machine_set(module, machine):
         data = json.loads(_hyperparallel.cost_report(module))
-    finally:
-        if machine is not None:
-            del attributes[supernode.MACHINE]
-            if kept is not None:
-                attributes[supernode.MACHINE] = kept
     return CostReport(
         machine=data["machine"],
         functions=tuple(

@@ -90,7 +90,7 @@ class RuntimeFailure(HyperParallelError):
     """A run was refused before it began, or failed on a device.
 
     Attributes:
-        status: The name of the runtime's status, such as ``HP_TIMEOUT``, where the runtime gave one.
+        status: The name of the runtime's status, such as ``HP_DEADLOCK``, where the runtime gave one.
     """
 
     def __init__(self, message: str, *, status: str | None = None) -> None:

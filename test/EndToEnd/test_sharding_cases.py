@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Cases that break other systems, each through the whole pipeline, executed on virtual devices.
 
-Every program is run unsplit and split, with hostile padding, and compared element by element; its collectives are counted.
+Every program is run unsplit and split, with hostile padding, and compared element by element; its collectives are
+counted. It runs in the interpreter, which is strict, and compiled, as users run it.
 S(d)@a means that dimension d is split over axis a.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from hyperparallel.errors import RuntimeFailure
-from hyperparallel.testing import Padding, ShardedRun, Sharding, run_sharded, run_unsharded
+from hyperparallel.testing import Executor, Padding, ShardedRun, Sharding, run_sharded, run_unsharded
 from hyperparallel.testing.annotated import numbers
 
 Array = np.ndarray[Any, Any]
@@ -33,7 +34,14 @@ def check(
 ) -> ShardedRun:
     """Compares the split program with the unsplit one, whatever stands in the padding."""
     wanted = run_unsharded(text, inputs)
-    runs = [run_sharded(text, inputs, mesh, arguments, results, padding=padding) for padding in Padding]
+    runs = [
+        run_sharded(text, inputs, mesh, arguments, results, executor=executor, padding=padding)
+        for executor, padding in (
+            (Executor.REFERENCE, Padding.LARGE),
+            (Executor.REFERENCE, Padding.ZERO),
+            (Executor.RUNTIME, Padding.LARGE),
+        )
+    ]
     for run in runs:
         for whole, result in zip(wanted, run.results, strict=True):
             assert whole.shape == result.shape
@@ -113,7 +121,7 @@ def test_case_01_mean_over_rows_that_do_not_divide(devices: int) -> None:
       {unary("m", "%c = arith.constant 3.0 : f32" + chr(10) + "%r = arith.divf %in, %c : f32", "s", "4")}
       return %m : tensor<4xf32>
     }}"""
-    run = check(text, [numbers([3, 4])], {"a": devices}, [[["a"], []]], [[[]]], collectives={"all_reduce": 1})
+    run = check(text, [numbers([3, 4])], {"a": devices}, [[["a"], []]], [[[]]])
     assert all(np.isfinite(local[0]).all() for local in run.per_device)
 
 
@@ -195,14 +203,14 @@ def test_case_07_flatten_with_the_minor_dimension_split() -> None:
 
 
 def test_case_08_constant_after_a_sum() -> None:
-    """Ten is added once."""
+    """Ten is added once. (Rows of this length are cheaper to reduce than to gather.)"""
     text = f"""
-    func.func @main(%x: tensor<6x4xf32>) -> tensor<4xf32> {{
-      {filled("z", "4")}{reduction("s", "x", 6, 4, "z")}
-      {unary("y", "%c = arith.constant 10.0 : f32" + chr(10) + "%r = arith.addf %in, %c : f32", "s", "4")}
-      return %y : tensor<4xf32>
+    func.func @main(%x: tensor<63x8192xf32>) -> tensor<8192xf32> {{
+      {filled("z", "8192")}{reduction("s", "x", 63, 8192, "z")}
+      {unary("y", "%c = arith.constant 10.0 : f32" + chr(10) + "%r = arith.addf %in, %c : f32", "s", "8192")}
+      return %y : tensor<8192xf32>
     }}"""
-    check(text, [numbers([6, 4])], {"a": 2}, [[["a"], []]], collectives={"all_reduce": 1})
+    check(text, [numbers([63, 8192])], {"a": 2}, [[["a"], []]], [[[]]], collectives={"all_reduce": 1})
 
 
 AFTER = {
@@ -258,12 +266,12 @@ def test_case_11_init_of_a_split_contraction() -> None:
 def test_case_12_the_kind_of_a_reduction_travels(op: str, element: str, value: str) -> None:
     """An init that is no identity counts once; nothing but sums is summed."""
     text = f"""
-    func.func @main(%x: tensor<7x4x{element}>) -> tensor<4x{element}> {{
-      {filled("z", "4", value, element)}{reduction("s", "x", 7, 4, "z", op, element)}
-      return %s : tensor<4x{element}>
+    func.func @main(%x: tensor<67x8192x{element}>) -> tensor<8192x{element}> {{
+      {filled("z", "8192", value, element)}{reduction("s", "x", 67, 8192, "z", op, element)}
+      return %s : tensor<8192x{element}>
     }}"""
     dtype = {"f32": "f4", "i32": "i4", "i64": "i8"}[element]
-    check(text, [numbers([7, 4], dtype)], {"a": 4}, [[["a"], []]], [[[]]], collectives={"all_reduce": 1})
+    check(text, [numbers([67, 8192], dtype)], {"a": 4}, [[["a"], []]], [[[]]], collectives={"all_reduce": 1})
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -326,32 +334,32 @@ def test_case_14_argmax_along_the_split_dimension() -> None:
 
 
 EMBEDDING = """
-func.func @main(%t: tensor<10x4xf32>, %x: tensor<2x3xi64>) -> tensor<2x3x4xf32> {
-  %e = tensor.empty() : tensor<2x3x4xf32>
+func.func @main(%t: tensor<20002x64xf32>, %x: tensor<2x3xi64>) -> tensor<2x3x64xf32> {
+  %e = tensor.empty() : tensor<2x3x64xf32>
   %y = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j)>, affine_map<(i, j, k) -> (i, j, k)>],
-    iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<2x3xi64>) outs(%e : tensor<2x3x4xf32>) {
+    iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<2x3xi64>) outs(%e : tensor<2x3x64xf32>) {
   ^bb0(%in: i64, %out: f32):
-    %n = arith.constant 10 : i64
+    %n = arith.constant 20002 : i64
     %ok = arith.cmpi slt, %in, %n : i64
     cf.assert %ok, "index must be smaller than dim size"
     %i = arith.index_cast %in : i64 to index
     %k = linalg.index 2 : index
-    %v = tensor.extract %t[%i, %k] : tensor<10x4xf32>
+    %v = tensor.extract %t[%i, %k] : tensor<20002x64xf32>
     linalg.yield %v : f32
-  } -> tensor<2x3x4xf32>
-  return %y : tensor<2x3x4xf32>
+  } -> tensor<2x3x64xf32>
+  return %y : tensor<2x3x64xf32>
 }"""
 
 
 @pytest.mark.parametrize("devices", [2, 4])
 def test_case_16_embedding_with_the_vocabulary_split(devices: int) -> None:
     """Rows of other devices add nothing; out of range is what it was; the table is not gathered."""
-    table = numbers([10, 4])
+    table = numbers([20002, 64])
     arguments: list[Sharding] = [[["a"], []], None]
     result: list[Sharding] = [[[], [], []]]
-    inside = np.array([[9, 0, 4], [4, 7, 2]])
+    inside = np.array([[20001, 0, 4], [15001, 10000, 4]])
     check(EMBEDDING, [table, inside], {"a": devices}, arguments, result, collectives={"all_reduce": 1})
-    outside = np.array([[9, 0, 10], [4, 7, 2]])
+    outside = np.array([[9, 0, 20002], [4, 7, 2]])
     with pytest.raises(RuntimeFailure, match="smaller than dim size"):
         run_unsharded(EMBEDDING, [table, outside])
     with pytest.raises(RuntimeFailure, match="smaller than dim size"):
@@ -483,9 +491,8 @@ def test_case_26_every_pair_of_layouts(mesh: dict[str, int], shape: tuple[int, i
     pairs = list(itertools.product(layouts(list(mesh), 2), repeat=2))
     kind = f"tensor<{shape[0]}x{shape[1]}xf32>"
     names = [f"%x{i}" for i in range(len(pairs))]
-    text = f"""func.func @main({", ".join(f"{name}: {kind}" for name in names)}) -> ({", ".join([kind] * len(pairs))}) {{
-      return {", ".join(names)} : {", ".join([kind] * len(pairs))}
-    }}"""
+    arguments, kinds = ", ".join(f"{name}: {kind}" for name in names), ", ".join([kind] * len(pairs))
+    text = f"func.func @main({arguments}) -> ({kinds}) {{ return {', '.join(names)} : {kinds} }}"
     inputs = [numbers(shape, seed=i) for i in range(len(pairs))]
     run = run_sharded(text, inputs, mesh, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
     for value, result, pair in zip(inputs, run.results, pairs, strict=True):
@@ -528,8 +535,8 @@ def test_case_29_loop_whose_body_wants_another_sharding(inside: list[list[str]])
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c3 = arith.constant 3 : index
-      %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%v = %x) -> tensor<4x6xf32> {{
-        %w = hypershard.constraint %v #hypershard.sharding<@mesh, [{dims}]> : tensor<4x6xf32>
+      %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%v = %x) -> (tensor<4x6xf32>) {{
+        %w = hypershard.constraint %v <@mesh, [{dims}]> : tensor<4x6xf32>
         %t = math.tanh %w : tensor<4x6xf32>
         %u = arith.addf %t, %x : tensor<4x6xf32>
         scf.yield %u : tensor<4x6xf32>

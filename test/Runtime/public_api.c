@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * The public API from C11: contexts, tiers, streams, events, copies, host
- * tasks, products, other back ends, and what is said when something is wrong.
- * Prints "ok" if all of it holds. argv[1] is OpenBLAS's path.
+ * tasks, products, communicators, other back ends, and what is said when
+ * something is wrong. Prints "ok" if all of it holds. argv[1] is OpenBLAS's
+ * path.
  */
 #include "lib/Runtime/hp_runtime.h"
 
@@ -26,7 +27,7 @@
 
 static hp_context *make_context(const char *backend, const char *openblas) {
   const char *options[] = {"openblas", openblas, "watchdog_ms", "50"};
-  hp_context_desc desc = {sizeof(desc), backend, 2, options, 2};
+  hp_context_desc desc = {sizeof(desc), backend, 3, options, 2};
   hp_context *context = NULL;
   EXPECT(hp_context_create(&desc, &context) == HP_OK);
   return context;
@@ -172,6 +173,124 @@ static void products(hp_device *device) {
   EXPECT(hp_stream_destroy(stream) == HP_OK);
 }
 
+enum { MEMBERS = 3, COUNT = 5, LARGE = 50000 };
+static float ins[MEMBERS][MEMBERS * COUNT], outs[MEMBERS][MEMBERS * COUNT];
+static float large[MEMBERS][LARGE];
+
+static float input(int rank, int i) {
+  return (float)((rank + 1) * (i % 2 ? -1 : 1) * (i + 3)) + 0.25f;
+}
+
+/* Ranks are devices 2, 0, 1: rank and ordinal differ. */
+static void communicators(hp_context *context) {
+  const int64_t ranks[MEMBERS] = {2, 0, 1};
+  hp_comm *comms[MEMBERS], *again = NULL;
+  hp_stream *streams[MEMBERS];
+  hp_device *device = NULL;
+  for (int r = 0; r < MEMBERS; ++r) {
+    EXPECT(hp_device_get(context, ranks[r], &device) == HP_OK);
+    EXPECT(hp_stream_create(device, HP_STREAM_COMM, &streams[r]) == HP_OK);
+    EXPECT(hp_comm_create(context, "ring", ranks, MEMBERS, device, &comms[r]) ==
+           HP_OK);
+    for (int i = 0; i < MEMBERS * COUNT; ++i)
+      ins[r][i] = input(r, i);
+    for (int i = 0; i < LARGE; ++i)
+      large[r][i] = input(r, i % 1000);
+  }
+  EXPECT_ERROR(HP_INVALID_ARGUMENT,
+               hp_comm_create(context, "ring", ranks, MEMBERS, device, &again),
+               "device 1 has joined already");
+  const int64_t wrong[] = {0, 0};
+  EXPECT_ERROR(HP_INVALID_ARGUMENT,
+               hp_comm_create(context, "ring", wrong, 2, device, &again),
+               "expected different devices below 3 but got 0");
+
+  for (int r = 0; r < MEMBERS; ++r) {
+    EXPECT(hp_all_gather(ins[r], outs[r], COUNT, HP_F32, comms[r],
+                         streams[r]) == HP_OK);
+    EXPECT(hp_all_reduce(large[r], large[r], LARGE, HP_F32, HP_SUM, comms[r],
+                         streams[r]) == HP_OK);
+    EXPECT(hp_barrier(comms[r], streams[r]) == HP_OK);
+  }
+  for (int r = 0; r < MEMBERS; ++r)
+    EXPECT(hp_stream_sync(streams[r]) == HP_OK);
+  for (int r = 0; r < MEMBERS; ++r) {
+    for (int i = 0; i < MEMBERS * COUNT; ++i)
+      EXPECT(outs[r][i] == input(i / COUNT, i % COUNT));
+    for (int i = 0; i < LARGE; ++i)
+      EXPECT(large[r][i] ==
+             input(0, i % 1000) + input(1, i % 1000) + input(2, i % 1000));
+  }
+
+  for (int r = 0; r < MEMBERS; ++r)
+    EXPECT(hp_reduce_scatter(ins[r], outs[r], COUNT, HP_F32, HP_MAX, comms[r],
+                             streams[r]) == HP_OK);
+  for (int r = 0; r < MEMBERS; ++r)
+    EXPECT(hp_stream_sync(streams[r]) == HP_OK);
+  for (int r = 0; r < MEMBERS; ++r)
+    for (int i = 0; i < COUNT; ++i) {
+      float low = input(0, r * COUNT + i), high = input(2, r * COUNT + i);
+      EXPECT(outs[r][i] == (low > high ? low : high));
+    }
+
+  for (int r = 0; r < MEMBERS; ++r)
+    EXPECT(hp_all_to_all(ins[r], outs[r], COUNT, HP_F32, comms[r],
+                         streams[r]) == HP_OK);
+  for (int r = 0; r < MEMBERS; ++r)
+    EXPECT(hp_stream_sync(streams[r]) == HP_OK);
+  for (int r = 0; r < MEMBERS; ++r)
+    for (int i = 0; i < MEMBERS * COUNT; ++i)
+      EXPECT(outs[r][i] == input(i / COUNT, r * COUNT + i % COUNT));
+
+  for (int r = 0; r < MEMBERS; ++r) {
+    EXPECT(hp_send(ins[r], COUNT, HP_F32, (r + 1) % MEMBERS, 4, comms[r],
+                   streams[r]) == HP_OK);
+    EXPECT(hp_recv(outs[r], COUNT, HP_F32, (r + 2) % MEMBERS, 4, comms[r],
+                   streams[r]) == HP_OK);
+    EXPECT(hp_broadcast(ins[r], COUNT, HP_F32, 1, comms[r], streams[r]) ==
+           HP_OK);
+  }
+  for (int r = 0; r < MEMBERS; ++r)
+    EXPECT(hp_stream_sync(streams[r]) == HP_OK);
+  for (int r = 0; r < MEMBERS; ++r)
+    for (int i = 0; i < COUNT; ++i) {
+      EXPECT(outs[r][i] == input((r + 2) % MEMBERS, i));
+      EXPECT(ins[r][i] == input(1, i));
+    }
+  EXPECT_ERROR(HP_INVALID_ARGUMENT,
+               hp_broadcast(ins[0], 1, HP_F32, 3, comms[0], streams[0]),
+               "expected a root below 3 but got 3");
+  EXPECT_ERROR(
+      HP_INVALID_ARGUMENT,
+      hp_all_reduce(ins[0], outs[0], 1, HP_F32, HP_AND, comms[0], streams[0]),
+      "and of f32 elements is not defined");
+
+  /* Members that disagree all learn it. */
+  for (int r = 0; r < MEMBERS; ++r)
+    EXPECT(hp_all_gather(ins[r], outs[r], r == 1 ? 2 : 3, HP_F32, comms[r],
+                         streams[r]) == HP_OK);
+  for (int r = 0; r < MEMBERS; ++r)
+    EXPECT_ERROR(HP_MISMATCH, hp_stream_sync(streams[r]),
+                 "rank 0 calls all_gather of 3 x f32, but rank 1 calls "
+                 "all_gather of 2 x f32");
+  for (int r = 0; r < MEMBERS; ++r)
+    EXPECT(hp_stream_destroy(streams[r]) == HP_OK);
+
+  /* A member that leaves releases who waits for it. */
+  EXPECT(hp_stream_create(device, HP_STREAM_COMM, &streams[2]) == HP_OK);
+  EXPECT(hp_barrier(comms[2], streams[2]) == HP_OK);
+  EXPECT(hp_comm_destroy(comms[0]) == HP_OK);
+  EXPECT_ERROR(HP_CANCELLED, hp_stream_sync(streams[2]), "device 2 has left");
+  EXPECT(hp_comm_destroy(comms[1]) == HP_OK);
+  EXPECT(hp_comm_destroy(comms[2]) == HP_OK);
+
+  /* One that waits at the end does not keep the context. */
+  const int64_t pair[] = {0, 1};
+  EXPECT(hp_comm_create(context, "pair", pair, 2, device, &again) == HP_OK);
+  EXPECT(hp_stream_create(device, HP_STREAM_COMM, &streams[1]) == HP_OK);
+  EXPECT(hp_recv(outs[0], 1, HP_F32, 0, 0, again, streams[1]) == HP_OK);
+}
+
 static void other_backends(void) {
   const char *options[] = {"ignored", "by the test back end"};
   hp_context_desc desc = {sizeof(desc), "test", 3, options, 1};
@@ -196,23 +315,20 @@ int main(int argc, char **argv) {
   contexts();
   hp_context *context = make_context("cpu", argv[1]);
   hp_device *device = NULL, *none = NULL;
-  hp_comm *comm = NULL;
-  EXPECT(hp_device_count(context) == 2);
+  EXPECT(hp_device_count(context) == 3);
   EXPECT(hp_device_get(context, 1, &device) == HP_OK);
-  EXPECT_ERROR(HP_INVALID_ARGUMENT, hp_device_get(context, 2, &none),
-               "expected a device below 2 but got 2");
+  EXPECT_ERROR(HP_INVALID_ARGUMENT, hp_device_get(context, 3, &none),
+               "expected a device below 3 but got 3");
   tiers(device);
   streams(device);
   products(device);
-  EXPECT_ERROR(HP_UNIMPLEMENTED,
-               hp_comm_create(context, "all", NULL, 0, device, &comm),
-               "does not implement hp_comm_create");
   int32_t done = 0;
   EXPECT_ERROR(HP_INVALID_ARGUMENT, hp_run_wait(context, 0, &done, NULL),
                "no run was started");
   EXPECT(hp_run_cancel(context, "nothing runs") == HP_OK);
   EXPECT_ERROR(HP_INVALID_ARGUMENT, hp_trace_end(context),
                "no trace was begun");
+  communicators(context);
   /* Streams that were forgotten end with their context. */
   hp_stream *forgotten = NULL;
   EXPECT(hp_stream_create(device, HP_STREAM_COMM, &forgotten) == HP_OK);

@@ -47,12 +47,14 @@ class Pass:
     def file(self) -> str:
         """The file that the pass's name asks for.
 
-        A pass has a file of its own, a conversion one without the word Convert; passes of a file such as
-        PhaseContracts.td, which do one thing to several ends, are together in the .cpp of that name.
+        A pass has a file of its own, where a conversion from X to Y leaves out the word Convert; passes of a file such
+        as PhaseContracts.td, which do one thing to several ends, are together in the .cpp of that name.
         """
         if self.declared_in.stem != "Passes":
             return f"{self.declared_in.stem}.cpp"
-        return f"{self.class_name.removesuffix('Pass').removeprefix('Convert')}.cpp"
+        bare = self.class_name.removesuffix("Pass")
+        is_x_to_y = re.fullmatch(r"Convert\w+To\w+", bare) is not None
+        return f"{bare.removeprefix('Convert') if is_x_to_y else bare}.cpp"
 
     @property
     def source(self) -> Path:

@@ -82,7 +82,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_paths_that_are_named_exist(page: Path) -> None:
     """A path of the tree in backquotes, such as `lib/Pipelines/`."""
     named = re.findall(r"`((?:dialects|lib|python|test|docs|examples|benchmarks|cmake)/[\w./-]*)`", page.read_text())
-    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert [path for path in named if "/X/" not in path and not (ROOT / path).exists()] == []  # X: any dialect
 
 
 @pytest.mark.parametrize("path", MODULES_WITH_EXAMPLES, ids=name)
@@ -93,8 +93,18 @@ def test_examples_in_docstrings_run(path: Path) -> None:
     assert result.failed == 0
 
 
+@pytest.mark.parametrize("page", [page for page in WRITTEN if ">>> " in page.read_text()], ids=name)
+def test_examples_in_pages_run(page: Path) -> None:
+    """The ```python blocks of a page with prompts, from top to bottom in one namespace."""
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    examples = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, name(page), str(page), 0)
+    result = doctest.DocTestRunner().run(examples)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
 @pytest.mark.parametrize("folder", sorted((ROOT / "dialects").glob("*/*Dialect.td")), ids=name)
 def test_every_dialect_says_why(folder: Path) -> None:
     rationale = folder.parent / "Rationale.md"
     assert rationale.exists()
-    assert all(word in rationale.read_text() for word in ("Decisions", "refused")), "decisions, and what was refused"
+    assert all(word in rationale.read_text().lower() for word in ("refused", "## relation to others"))

@@ -273,7 +273,7 @@ hp_status findPermuteGroup(Device &device, const hp_axis *from, int64_t numFrom,
 // Collectives
 //===----------------------------------------------------------------------===//
 
-static bool sameCall(const Call &a, const Call &b) {
+bool sameCall(const Call &a, const Call &b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.op == b.op &&
          a.inBytes == b.inBytes && a.elementBytes == b.elementBytes &&
          a.order == b.order && !std::memcmp(a.shape, b.shape, sizeof(a.shape));
@@ -346,13 +346,24 @@ static bool inTwoSteps(const Call *const *members, int64_t size) {
          (inPlace || members[0]->inBytes * size > OneStepReduceBytes);
 }
 
-static void reducePart(const Call &call, const Call *const *members,
-                       int64_t size, int64_t begin, int64_t end) {
+void reducePart(const Call &call, const Call *const *members, int64_t size,
+                int64_t begin, int64_t end) {
   std::vector<const char *> sources(size);
   for (int64_t rank = 0; rank < size; ++rank)
     sources[rank] = members[rank]->in + begin * call.elementBytes;
   reduceBuffers(call.dtype, call.op, sources.data(), size,
                 call.out + begin * call.elementBytes, end - begin);
+}
+
+void pullParts(const Call &call, const Call *const *members, int64_t size) {
+  for (int64_t rank = 0; rank < size; ++rank) {
+    int64_t begin, end;
+    reducedPart(call.shape[0], rank, size, begin, end);
+    if (rank != call.rank && begin < end)
+      std::memcpy(call.out + begin * call.elementBytes,
+                  members[rank]->out + begin * call.elementBytes,
+                  static_cast<size_t>((end - begin) * call.elementBytes));
+  }
 }
 
 /// What an all-reduce in two steps moves, whether this one takes them or not.
@@ -373,13 +384,8 @@ static hp_status allReduceInTwoSteps(Device &device, Call &call,
   hp_status status =
       waitFor(device, slot.middle,
               (call.sequence / RingSize + 1) * call.group->size(), call);
-  for (int64_t rank = 0; status == HP_OK && rank < size; ++rank) {
-    reducedPart(count, rank, size, begin, end);
-    if (rank != call.rank && begin < end)
-      std::memcpy(call.out + begin * call.elementBytes,
-                  members[rank]->out + begin * call.elementBytes,
-                  static_cast<size_t>((end - begin) * call.elementBytes));
-  }
+  if (status == HP_OK)
+    pullParts(call, members, size);
   return status;
 }
 

@@ -151,6 +151,13 @@ int64_t moveData(const Call &call, const Call *const *members, int64_t size);
 void reducedPart(int64_t count, int64_t rank, int64_t size, int64_t &begin,
                  int64_t &end);
 
+/// The two steps of an all_reduce: this member's part, and the others'.
+void reducePart(const Call &call, const Call *const *members, int64_t size,
+                int64_t begin, int64_t end);
+void pullParts(const Call &call, const Call *const *members, int64_t size);
+
+/// True if two members may meet with these calls.
+bool sameCall(const Call &a, const Call &b);
 /// "all_reduce sum of 8 x f32 'loss'"
 std::string describe(const Call &call);
 /// "{0, 2}"

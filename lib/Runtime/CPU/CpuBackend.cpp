@@ -2,6 +2,7 @@
 //===-- CpuBackend.cpp - Contexts of "cpu" and its table ------------------===//
 
 #include "lib/Runtime/CPU/CpuBackend.h"
+#include "lib/Runtime/CPU/Communicator.h"
 #include "lib/Runtime/CPU/Device.h"
 #include "lib/Runtime/CPU/Stream.h"
 #include "lib/Runtime/Status.h"
@@ -144,6 +145,7 @@ hp_status createContext(const hp_context_desc *desc, hp_context **out) {
 void destroyContext(hp_context *handle) {
   Context *context = contextOf(handle);
   cancelRun(*context, "the context is being destroyed");
+  context->circles.closeAll();
   std::set<Stream *> streams;
   {
     std::lock_guard<std::mutex> lock(context->streamMutex);
@@ -251,8 +253,8 @@ hp_status traceEnd(hp_context *context) {
   return contextOf(context)->trace.end();
 }
 
-/// Kernels, vendor operations and communicators stay empty: on this back end
-/// programs are entries, and collectives are made by programs.
+/// Kernels and vendor operations stay empty: on this back end programs are
+/// entries, and there is no vendor.
 hp_backend_v1 makeTable() {
   hp_backend_v1 table = {};
   table.struct_size = sizeof(table);
@@ -267,6 +269,7 @@ hp_backend_v1 makeTable() {
   table.alloc = allocate;
   table.free = release;
   addStreamEntries(table);
+  addCommunicatorEntries(table);
   table.program_load = programLoad;
   table.program_has_entry = programHasEntry;
   table.program_unload = programUnload;

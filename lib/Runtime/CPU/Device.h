@@ -17,6 +17,7 @@
 #define HYPERPARALLEL_LIB_RUNTIME_CPU_DEVICE_H
 
 #include "lib/Runtime/CPU/Collectives.h"
+#include "lib/Runtime/CPU/Communicator.h"
 #include "lib/Runtime/CPU/Counter.h"
 #include "lib/Runtime/CPU/Matmul.h"
 #include "lib/Runtime/CPU/MemoryPool.h"
@@ -95,6 +96,7 @@ struct Context {
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<WorkerPool> workers;
   Collectives collectives;
+  Circles circles;
   Trace trace;
   std::atomic<bool> quitting{false};
 

@@ -26,6 +26,7 @@
 // where the value is smaller (see hypershard-optimize-collectives).
 //===----------------------------------------------------------------------===//
 #include "dialects/Interfaces/CostOpInterface.h"
+#include "lib/Analysis/CostModel.h"
 #include "lib/Analysis/ProgramLayouts.h"
 #include "lib/Analysis/ReshardPath.h"
 #include "lib/Analysis/SplitChoices.h"
@@ -50,10 +51,12 @@ namespace {
 
 class Resharder {
 public:
-  Resharder(ModuleOp module, MeshOp mesh, CommunicationCost cost)
+  Resharder(ModuleOp module, MeshOp mesh)
       : layouts(module, MeshAxes(mesh.getMesh())),
-        planner(layouts.mesh(), std::move(cost)),
+        planner(layouts.mesh(), getCommunicationCost(module)),
         meshName(FlatSymbolRefAttr::get(mesh.getContext(), mesh.getSymName())) {
+    if (planner.getCost().isMeasured())
+      model.emplace(module);
     for (auto [index, edge] : llvm::enumerate(layouts.edges()))
       for (OpOperand *source : edge.sources)
         sources[source->getOwner()].push_back({source, index});
@@ -81,8 +84,13 @@ private:
     return layout.toAttr(meshName, layouts.mesh());
   }
 
+  /// Of the op's kernel, on the machine of the module if it describes one.
+  double kernelSeconds(const LocalWork &work, Type elementType);
+
   ProgramLayouts layouts;
   ReshardPlanner planner;
+  /// Of the machine that the module describes, if it does.
+  std::optional<CostModel> model;
   FlatSymbolRefAttr meshName;
   /// The operands of an op that feed edges, with the edge's number.
   DenseMap<Operation *, SmallVector<std::pair<OpOperand *, unsigned>, 4>>
@@ -263,6 +271,16 @@ LogicalResult Resharder::reduceLater(Operation *op, ArrayRef<ReshardOp> sums) {
   return success();
 }
 
+double Resharder::kernelSeconds(const LocalWork &work, Type elementType) {
+  if (!model)
+    return assumedKernelSeconds(work);
+  OpCost cost;
+  cost.flops = work.flops;
+  cost.contractionFlops = work.isContraction ? work.flops : 0;
+  cost.bytesRead = work.bytes;
+  return model->getKernelSeconds(cost, elementType);
+}
+
 LogicalResult Resharder::visitOp(Operation *op) {
   ShardingRule rule = getShardingRule(op);
   if (rule.operands.empty() && rule.results.empty())
@@ -273,7 +291,12 @@ LogicalResult Resharder::visitOp(Operation *op) {
   SplitChoices choices(rule, layouts);
   if (choices.ways().size() > 1)
     ++numChoices;
-  SplitCost best = choices.cheapest(planner);
+  const RuleTensor &first =
+      rule.operands.empty() ? rule.results.front() : rule.operands.front();
+  Type elementType = getElementTypeOrSelf(first.value.getType());
+  SplitCost best = choices.cheapest(planner, [&](const LocalWork &work) {
+    return kernelSeconds(work, elementType);
+  });
   if (choices.ways().size() > 1)
     remark::passed(op->getLoc(), remark::RemarkOpts::name("split").category(
                                      DEBUG_TYPE))
@@ -365,7 +388,7 @@ struct InsertReshardsPass final
     FailureOr<MeshOp> mesh = getOnlyMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
-    Resharder resharder(getOperation(), *mesh, CommunicationCost());
+    Resharder resharder(getOperation(), *mesh);
     if (failed(insert(resharder)))
       signalPassFailure();
     numReshards += resharder.numReshards;

@@ -79,12 +79,14 @@ struct Rule final : OpRewritePattern<OpTy> {
 };
 } // namespace
 
-/// The inner op of a chain on one mesh whose result only `outer` reads.
+/// The inner op of a chain on one mesh, if it is of that kind, `fits`, and only
+/// `outer` reads it.
 template <typename InnerTy, typename OuterTy>
-static InnerTy innerOf(OuterTy outer, Context &context) {
+static InnerTy innerOf(OuterTy outer, Context &context,
+                       function_ref<bool(InnerTy)> fits) {
   auto inner = outer.getInput().template getDefiningOp<InnerTy>();
   if (!inner || inner.getMeshAttr() != outer.getMeshAttr() ||
-      inner->hasAttr(HyperShardDialect::kShardingAttrName))
+      inner->hasAttr(HyperShardDialect::kShardingAttrName) || !fits(inner))
     return {};
   if (inner->hasOneUse())
     return inner;
@@ -135,8 +137,10 @@ static LogicalResult dropOwnBlock(HaloExchangeOp op, Rewriter &rewriter,
 
 static LogicalResult joinGathers(AllGatherOp op, Rewriter &rewriter,
                                  Context &context) {
-  auto inner = innerOf<AllGatherOp>(op, context);
-  if (!inner || inner.getDim() != op.getDim())
+  auto inner = innerOf<AllGatherOp>(op, context, [&](AllGatherOp other) {
+    return other.getDim() == op.getDim();
+  });
+  if (!inner)
     return failure();
   auto axes = concatenate(context.axesOf(op), context.axesOf(inner));
   if (!axes)
@@ -150,8 +154,10 @@ static LogicalResult joinGathers(AllGatherOp op, Rewriter &rewriter,
 
 static LogicalResult joinReduces(AllReduceOp op, Rewriter &rewriter,
                                  Context &context) {
-  auto inner = innerOf<AllReduceOp>(op, context);
-  if (!inner || inner.getKind() != op.getKind())
+  auto inner = innerOf<AllReduceOp>(op, context, [&](AllReduceOp other) {
+    return other.getKind() == op.getKind();
+  });
+  if (!inner)
     return failure();
   auto axes = concatenate(context.axesOf(op), context.axesOf(inner));
   if (!axes)
@@ -166,9 +172,11 @@ static LogicalResult joinReduces(AllReduceOp op, Rewriter &rewriter,
 
 static LogicalResult joinScatters(ReduceScatterOp op, Rewriter &rewriter,
                                   Context &context) {
-  auto inner = innerOf<ReduceScatterOp>(op, context);
-  if (!inner || inner.getKind() != op.getKind() ||
-      inner.getDim() != op.getDim())
+  auto inner =
+      innerOf<ReduceScatterOp>(op, context, [&](ReduceScatterOp other) {
+        return other.getKind() == op.getKind() && other.getDim() == op.getDim();
+      });
+  if (!inner)
     return failure();
   auto axes = concatenate(context.axesOf(inner), context.axesOf(op));
   if (!axes)
@@ -182,8 +190,10 @@ static LogicalResult joinScatters(ReduceScatterOp op, Rewriter &rewriter,
 
 static LogicalResult joinSlices(SliceLocalOp op, Rewriter &rewriter,
                                 Context &context) {
-  auto inner = innerOf<SliceLocalOp>(op, context);
-  if (!inner || inner.getDim() != op.getDim())
+  auto inner = innerOf<SliceLocalOp>(op, context, [&](SliceLocalOp other) {
+    return other.getDim() == op.getDim();
+  });
+  if (!inner)
     return failure();
   auto axes = concatenate(context.axesOf(inner), context.axesOf(op));
   // The blocks of the one slice are those of the two.
@@ -205,9 +215,12 @@ static LogicalResult joinSlices(SliceLocalOp op, Rewriter &rewriter,
 
 static LogicalResult gatherOfScatter(AllGatherOp op, Rewriter &rewriter,
                                      Context &context) {
-  auto inner = innerOf<ReduceScatterOp>(op, context);
-  if (!inner || inner.getDim() != op.getDim() ||
-      context.axesOf(inner) != context.axesOf(op))
+  auto inner =
+      innerOf<ReduceScatterOp>(op, context, [&](ReduceScatterOp other) {
+        return other.getDim() == op.getDim() &&
+               context.axesOf(other) == context.axesOf(op);
+      });
+  if (!inner)
     return failure();
   AxisList axes = context.axesOf(op);
   llvm::sort(axes);
@@ -233,7 +246,7 @@ static LogicalResult sliceOfGather(SliceLocalOp op, Rewriter &rewriter,
     rewriter.replaceOp(op, inner.getInput());
     return success();
   }
-  if (!innerOf<AllGatherOp>(op, context))
+  if (!innerOf<AllGatherOp>(op, context, [](AllGatherOp) { return true; }))
     return failure();
   ++context.sliced;
   rewriter.replaceOpWithNewOp<AllGatherOp>(
@@ -262,7 +275,8 @@ static Value padTo(Rewriter &rewriter, Location loc, Value value, int64_t dim,
 
 static LogicalResult sliceOfReduce(SliceLocalOp op, Rewriter &rewriter,
                                    Context &context) {
-  auto inner = innerOf<AllReduceOp>(op, context);
+  auto inner =
+      innerOf<AllReduceOp>(op, context, [](AllReduceOp) { return true; });
   if (!inner)
     return failure();
   AxisList sliced = context.axesOf(op), reduced = context.axesOf(inner);
@@ -327,8 +341,10 @@ static LogicalResult composePermutes(PermuteOp op, Rewriter &rewriter,
     rewriter.replaceOp(op, op.getInput());
     return success();
   }
-  auto inner = innerOf<PermuteOp>(op, context);
-  if (!inner || mesh.fromAttrs(inner.getToAxes()) != context.axesOf(op))
+  auto inner = innerOf<PermuteOp>(op, context, [&](PermuteOp other) {
+    return mesh.fromAttrs(other.getToAxes()) == context.axesOf(op);
+  });
+  if (!inner)
     return failure();
   ++context.joined;
   rewriter.replaceOpWithNewOp<PermuteOp>(op, op.getType(), inner.getInput(),
@@ -346,9 +362,11 @@ static LogicalResult composePermutes(PermuteOp op, Rewriter &rewriter,
 /// no window of the outer one reads a value that the shift cut off.
 static LogicalResult composeHalos(HaloExchangeOp op, Rewriter &rewriter,
                                   Context &context) {
-  auto inner = innerOf<HaloExchangeOp>(op, context);
-  if (!inner || inner.getDim() != op.getDim() ||
-      context.axesOf(inner) != context.axesOf(op))
+  auto inner = innerOf<HaloExchangeOp>(op, context, [&](HaloExchangeOp other) {
+    return other.getDim() == op.getDim() &&
+           context.axesOf(other) == context.axesOf(op);
+  });
+  if (!inner)
     return failure();
   int64_t members = numShards(context.axesOf(op));
   int64_t lo = inner.getLo(), size = inner.getGlobalSize();

@@ -272,6 +272,34 @@ LogicalResult FunctionPartitioner::run(FunctionOpInterface function) {
   return success();
 }
 
+/// What stands behind a declaration knows nothing of parts.
+static LogicalResult checkDeclaration(FunctionOpInterface function,
+                                      LocalLayouts &layouts) {
+  auto check = [&](Attribute attr, StringRef what, unsigned index) {
+    auto sharding = dyn_cast_or_null<ShardingAttr>(attr);
+    if (!sharding || layouts.of(sharding).isReplicated())
+      return success();
+    return LogicalResult(function.emitError()
+                         << "expected " << what << ' ' << index
+                         << " of a function without a body to be whole but got "
+                         << layouts.print(layouts.of(sharding)));
+  };
+  for (unsigned index = 0; index < function.getNumArguments(); ++index) {
+    if (failed(check(function.getArgAttr(index, kSharding), "argument", index)))
+      return failure();
+    function.removeArgAttr(index,
+                           StringAttr::get(function.getContext(), kSharding));
+  }
+  for (unsigned index = 0; index < function.getNumResults(); ++index) {
+    if (failed(
+            check(function.getResultAttr(index, kSharding), "result", index)))
+      return failure();
+    function.removeResultAttr(
+        index, StringAttr::get(function.getContext(), kSharding));
+  }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
@@ -288,9 +316,12 @@ struct PartitionProgramPass
       return signalPassFailure();
     OpBuilder builder(module.getContext());
     SmallVector<FunctionOpInterface> functions;
-    for (auto function : module.getOps<FunctionOpInterface>())
+    for (auto function : module.getOps<FunctionOpInterface>()) {
       if (!function.isExternal())
         functions.push_back(function);
+      else if (failed(checkDeclaration(function, *layouts)))
+        return signalPassFailure();
+    }
     for (FunctionOpInterface function : functions)
       if (failed(FunctionPartitioner(*layouts, builder).run(function)))
         return signalPassFailure();

@@ -15,6 +15,9 @@ classes are for whoever builds machines by hand.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from mlir import ir
 
 from hyperparallel import machines
@@ -139,6 +142,27 @@ def set_machine(module: ir.Module, machine: machines.Machine | str) -> None:
     module.operation.attributes[MACHINE] = machine_attr(machine, module.context)
 
 
+@contextmanager
+def machine_set(module: ir.Module, machine: machines.Machine | str | None) -> Iterator[None]:
+    """Gives a module another machine for a while; None leaves it the one that it has.
+
+    Raises:
+        MachineError: As ``set_machine``.
+        ValueError: As ``set_machine``.
+    """
+    attributes = module.operation.attributes
+    kept = attributes[MACHINE] if MACHINE in attributes else None  # noqa: SIM401 (there is no get)
+    if machine is not None:
+        set_machine(module, machine)
+    try:
+        yield
+    finally:
+        if kept is not None:
+            attributes[MACHINE] = kept
+        elif machine is not None:
+            del attributes[MACHINE]
+
+
 def machine_of(module: ir.Module) -> machines.Machine | None:
     """The machine for which a module is compiled, if it says."""
     if MACHINE not in module.operation.attributes:
@@ -158,5 +182,6 @@ __all__ = [
     "machine",
     "machine_attr",
     "machine_of",
+    "machine_set",
     "set_machine",
 ]

@@ -40,8 +40,9 @@ def assemble(
     Raises:
         ImportModelError: The text is not a valid module.
     """
-    from mlir import ir
+    from mlir import ir as mlir_ir
 
+    ir: Any = mlir_ir
     text = _KERNEL_DECLARATION.sub("", text)
     count = 0
 

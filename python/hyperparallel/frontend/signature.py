@@ -101,7 +101,8 @@ def _entries(value: Any) -> Iterator[tuple[str, Any]] | None:
     if isinstance(value, Mapping):
         return iter([(str(key), entry) for key, entry in value.items()])
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return iter([(key, getattr(value, key)) for key in type(value)._fields])
+        fields: tuple[str, ...] = getattr(value, "_fields", ())
+        return iter([(key, getattr(value, key)) for key in fields])
     if isinstance(value, list | tuple):
         return iter([(str(index), entry) for index, entry in enumerate(value)])
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

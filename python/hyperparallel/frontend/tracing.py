@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -186,33 +187,44 @@ def _trace(function: Callable[..., Any], twins: Sequence[torch.Tensor]) -> torch
 
 def _writes_in_place(node: torch.fx.Node) -> bool:
     schema: Any = getattr(node.target, "_schema", None)
-    return schema is not None and schema.is_mutable and str(node.target) != "aten.copy_.default"
+    return schema is not None and schema.is_mutable and not _changes_input(node)
+
+
+def _changes_input(node: torch.fx.Node) -> bool:
+    """Whether the node is what functionalisation leaves of a write to a graph input: a copy at the end."""
+    first: Any = node.args[0] if node.args else None
+    return str(node.target) == "aten.copy_.default" and first.op == "placeholder"
 
 
 @contextlib.contextmanager
-def _tracing_state(stack: _ModuleStack) -> Iterator[None]:
+def _tracing_state(stack: _ModuleStack) -> Generator[None]:
     """Everything global that tracing needs, and puts back."""
     compiler: Any = torch.compiler
+    internals: Any = torch._C  # pyright: ignore[reportPrivateUsage]
     flags = compiler._is_compiling_flag, compiler._is_exporting_flag
     fast_path = torch.backends.mha.get_fastpath_enabled()
+    collecting = gc.isenabled()
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     level = logger.level
-    mkldnn = torch._C._get_mkldnn_enabled()
+    mkldnn = internals._get_mkldnn_enabled()
     hooks = [
         torch.nn.modules.module.register_module_forward_pre_hook(stack.enter),
         torch.nn.modules.module.register_module_forward_hook(stack.leave),
     ]
+    gc.disable()  # a trace makes millions of objects that all stay: looking through them again and again is quadratic
     logger.setLevel(logging.CRITICAL)  # it prints a traceback for every error that is about to be raised
     # Models ask these flags whether they may look at values of tensors (here they may not).
     compiler._is_compiling_flag = compiler._is_exporting_flag = True
     torch.backends.mha.set_fastpath_enabled(False)
-    torch._C._set_mkldnn_enabled(False)
+    internals._set_mkldnn_enabled(False)
     try:
         with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), fx_traceback.preserve_node_meta():
             yield
     finally:
-        torch._C._set_mkldnn_enabled(mkldnn)
+        internals._set_mkldnn_enabled(mkldnn)
         logger.setLevel(level)
+        if collecting:
+            gc.enable()
         compiler._is_compiling_flag, compiler._is_exporting_flag = flags
         torch.backends.mha.set_fastpath_enabled(fast_path)
         for hook in hooks:
@@ -307,10 +319,11 @@ def _to_traced_module(
                 constant = _name_constant(tensor, module, {entry.name for entry in (*inputs, *constants)})
                 constants.append(TracedInput(constant, Role.BUFFER, number, tensor))
         elif node.op == "output":
-            graph.outputs = [values[entry][0] for entry in node.args[0]]
+            outputs = [values[entry][0] for entry in node.args[0]]
+            graph.outputs = [number for number in outputs if number is not None]
         elif _is_getitem(node):
             values[node] = (values[node.args[0]][node.args[1]],)
-        elif str(node.target) == "aten.copy_.default":
+        elif _changes_input(node):
             changed = next(entry for entry in traced_inputs if values[node.args[0]] == (entry.value,))
             way_out = "return the new value instead of writing it in place"
             if changed.role is Role.BUFFER:

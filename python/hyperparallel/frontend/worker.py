@@ -14,6 +14,7 @@ when its input ends, and it does not outlive its parent.
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import re
@@ -121,12 +122,13 @@ class _Lowering:
     def __init__(self) -> None:
         import torch
         from torch._subclasses.fake_tensor import FakeTensorMode
-        from torch_mlir import ir
+        from torch_mlir import ir as torch_mlir_ir
         from torch_mlir.dialects import torch as torch_dialect
         from torch_mlir.extras import fx_importer
 
+        ir: Any = torch_mlir_ir
         self.torch = torch
-        self.ir = ir
+        self.ir: Any = ir
         self.mode = FakeTensorMode()
         self.context = ir.Context()
         torch_dialect.register_dialect(self.context)
@@ -228,10 +230,11 @@ class _Lowering:
         return {"mlir": str(module)}
 
     def pass_pipeline(self, module: Any, pipeline: str) -> None:
-        from torch_mlir.passmanager import PassManager
+        from torch_mlir import passmanager
 
+        manager: Any = passmanager
         with self.context:
-            PassManager.parse(pipeline).run(module.operation)
+            manager.PassManager.parse(pipeline).run(module.operation)
 
     def find(self, module: Any, wanted: re.Pattern[str]) -> list[list[str]]:
         """Return name and origin of every operation whose name matches."""
@@ -249,7 +252,7 @@ class _Lowering:
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     """Answer requests until the input ends."""
-    import torch_mlir.extras.fx_importer  # noqa: F401  (slow to load: do it while the parent is tracing)
+    importlib.import_module("torch_mlir.extras.fx_importer")  # slow: do it while the parent is tracing
 
     while (request := read_message(requests)) is not None:
         try:

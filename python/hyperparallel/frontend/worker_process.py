@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,7 @@ def current_worker() -> Worker | None:
 
 
 @contextlib.contextmanager
-def worker_session() -> Iterator[Worker]:
+def worker_session() -> Generator[Worker]:
     """Keep one worker for all imports inside the ``with`` block, instead of one for each.
 
     Example:

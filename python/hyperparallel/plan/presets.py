@@ -18,6 +18,7 @@ every axis for data.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, cast
 
@@ -71,12 +72,12 @@ class Preset:
         """The rules for this program on this mesh; none is required to match."""
         data, tensor = self._axes(mesh)
         if self.name == PresetName.MEGATRON:
-            made = [*_batch_rules(program, data), *_megatron_rules(program, data, tensor, self.fsdp)]
+            made = [*_batch_rules(program, data, mesh), *_megatron_rules(program, data, tensor, self.fsdp)]
         elif self.name == PresetName.FSDP:
-            made = [*_batch_rules(program, data), _fsdp_rule(data)]
+            made = [*_batch_rules(program, data, mesh), _fsdp_rule(data)]
         else:
             made = [
-                *_batch_rules(program, data),
+                *_batch_rules(program, data, mesh),
                 _rule("parameter:**", Placements((Replicate(),)), "a copy on every device"),
             ]
         return tuple(dataclasses.replace(rule, origin=f"preset {self.name}", required=False) for rule in made)
@@ -155,17 +156,27 @@ def _split(dim: int, axes: Sequence[str]) -> LayoutSpec:
 # The batch ------------------------------------------------------------------------------------------------------------
 
 
-def _batch_rules(program: Program, data: tuple[str, ...]) -> list[Rule]:
-    """Inputs whose first dimension is that of the first input are split along it."""
+def _batch_rules(program: Program, data: tuple[str, ...], mesh: Mesh) -> list[Rule]:
+    """Inputs whose first dimension is that of the first input are split along it.
+
+    Over as many of the data axes as divide it: models flatten batch and sequence into one dimension, and blocks of an
+    uneven batch are no blocks of that. If not even the first axis divides it, it is split over that one.
+    """
     inputs = [tensor for tensor in program.of_kind(TensorKind.INPUT) if tensor.shape]
     if not inputs or not data:
         return []
     batch = inputs[0].shape[0]
+    axes = data[:1]
+    for count in range(1, len(data) + 1):
+        if batch % math.prod(mesh.size(axis) for axis in data[:count]) == 0:
+            axes = data[:count]
+    left = ",".join(data[len(axes) :])
+    note = "the batch" + (f"; {batch} does not split evenly over {left} too" if left else "")
     alike = [tensor for tensor in inputs if tensor.shape[0] == batch]
-    spec = Dims(((0, DimLayout(tuple(AxisRef(axis) for axis in data))),), text=f"Shard(0)@{','.join(data)}")
+    spec = Dims(((0, DimLayout(tuple(AxisRef(axis) for axis in axes))),), text=f"Shard(0)@{','.join(axes)}")
     if len(alike) == len(inputs) == len(program.of_kind(TensorKind.INPUT)):
-        return [_rule("input:**", spec, "the batch")]
-    return [_rule(f"input:{tensor.name}", spec, "the batch") for tensor in alike]
+        return [_rule("input:**", spec, note)]
+    return [_rule(f"input:{tensor.name}", spec, note) for tensor in alike]
 
 
 # Parameters -----------------------------------------------------------------------------------------------------------

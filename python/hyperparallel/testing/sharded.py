@@ -14,7 +14,7 @@ from mlir.passmanager import PassManager
 from hyperparallel.dialects import hypershard
 from hyperparallel.enums import StrEnum
 from hyperparallel.errors import CompilationError, RuntimeFailure
-from hyperparallel.testing import reference
+from hyperparallel.testing import compiled, reference
 from hyperparallel.testing.layout import Array, Layout, Mesh, Padding, gather, scatter
 
 Sharding: TypeAlias = "str | Sequence[Sequence[str]] | None"
@@ -22,15 +22,8 @@ Sharding: TypeAlias = "str | Sequence[Sequence[str]] | None"
 mesh, ``[{"a"}, {}], partial=<sum {"b"}>``), a list of axes for each dimension (``[["a"], []]``), or None to leave it
 open."""
 
-PIPELINE = (
-    "hypershard-split-constants",
-    "hypershard-propagate-shardings",
-    "hypershard-insert-reshards",
-    "hypershard-lower-reshards",
-    "hypershard-partition-program",
-    "hypershard-optimize-collectives",
-)
-"""The passes between an annotated program and what each device runs."""
+PIPELINE = ("hp-shard",)
+"""The pipeline between an annotated program and what each device runs."""
 
 
 class Executor(StrEnum):
@@ -38,6 +31,8 @@ class Executor(StrEnum):
 
     REFERENCE = "reference"
     """The interpreter of ``hyperparallel.testing.reference``: slow, and independent of code generation."""
+    RUNTIME = "runtime"
+    """Compiled for the CPU, and run by the runtime: what users run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +106,7 @@ def run_sharded(
     >>> run.results[0].tolist(), run.collectives
     ([1.0, 4.0, 9.0, 16.0], {})
     """
-    Executor(executor)
+    executor = Executor(executor)
     with ir.Context(), ir.Location.unknown():
         module = _parse(mlir_text)
         if mesh is not None:
@@ -131,14 +126,18 @@ def run_sharded(
             scatter(np.asarray(value), layout, devices.num_devices, Padding(padding))
             for value, (layout, _) in zip(inputs, arguments, strict=True)
         ]
-        per_device, traffic = reference.run_devices(
-            module, devices, [[piece[d] for piece in pieces] for d in range(devices.num_devices)], function
-        )
+        locals_ = [[piece[device] for piece in pieces] for device in range(devices.num_devices)]
+        program = str(module)
+        if executor == Executor.RUNTIME:
+            per_device, collectives, moved = compiled.run_devices(module, devices, locals_, function)
+        else:
+            per_device, traffic = reference.run_devices(module, devices, locals_, function)
+            collectives, moved = dict(traffic.collectives), traffic.bytes_moved
         whole = [
             gather([local[index] for local in per_device], layout, shape)
             for index, (layout, shape) in enumerate(results)
         ]
-        return ShardedRun(whole, dict(traffic.collectives), traffic.bytes_moved, per_device, str(module))
+        return ShardedRun(whole, collectives, moved, per_device, program)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ func.func @beside_computation(%x: tensor<8x4xf32>, %y: tensor<8x4xf32>) -> tenso
   // CHECK-NEXT: %[[F:.*]] = hypershard.all_reduce_start %[[X]] over @m {"dp"} <sum>
   // CHECK-NEXT: %[[A:.*]] = arith.negf %[[Y]]
   // CHECK-NEXT: %[[B:.*]] = arith.mulf %[[A]], %[[A]]
-  // CHECK-NEXT: %[[D:.*]] = hypershard.done %[[F]] : !hypershard.future<tensor<8x4xf32>> -> tensor<8x4xf32>
+  // CHECK-NEXT: %[[D:.*]] = hypershard.done %[[F]] : <tensor<8x4xf32>> -> tensor<8x4xf32>
   // CHECK-NEXT: arith.addf %[[D]], %[[B]]
   %0 = arith.negf %y : tensor<8x4xf32>
   %1 = hypershard.all_reduce %x over @m {"dp"} <sum> : tensor<8x4xf32> -> tensor<8x4xf32>
@@ -22,7 +22,7 @@ func.func @beside_computation(%x: tensor<8x4xf32>, %y: tensor<8x4xf32>) -> tenso
 // All five kinds; they start in the order of the program.
 // CHECK-LABEL: func.func @kinds
 func.func @kinds(%x: tensor<8x4xf32>) -> (tensor<8x8xf32>, tensor<8x4xf32>, tensor<2x4xf32>, tensor<2x16xf32>, tensor<8x4xf32>) {
-  // CHECK-NEXT: hypershard.all_gather_start %{{.*}} over @m {"dp"} dim 1 : tensor<8x4xf32> -> !hypershard.future<tensor<8x8xf32>>
+  // CHECK-NEXT: hypershard.all_gather_start %{{.*}} over @m {"dp"} dim 1 : tensor<8x4xf32> -> <tensor<8x8xf32>>
   // CHECK-NEXT: hypershard.all_reduce_start %{{.*}} over @m {"tp"} <max>
   // CHECK-NEXT: hypershard.reduce_scatter_start %{{.*}} over @m {"tp"} <sum> dim 0
   // CHECK-NEXT: hypershard.all_to_all_start %{{.*}} over @m {"tp"} split 0 concat 1

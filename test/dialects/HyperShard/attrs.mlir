@@ -49,14 +49,14 @@ func.func private @on_a_result() -> (tensor<4xf32> {
 
 // Each attribute stands on its own too.
 // CHECK-LABEL: module @parts
-// CHECK-SAME: a = #hypershard.mesh_axis<"x"=4>
-// CHECK-SAME: b = #hypershard.axis<"x">
-// CHECK-SAME: c = #hypershard.axis<"x":(2)2>
-// CHECK-SAME: d = #hypershard.dim<{"x", ?}p3>
-// CHECK-SAME: e = #hypershard.partial<min {"x"}>
-// CHECK-SAME: f = #hypershard.mesh<["x"=4]>
-// CHECK-SAME: g = !hypershard.future<tensor<4xf32>>
+// CHECK-SAME: hp.a = #hypershard.mesh_axis<"x"=4>
+// CHECK-SAME: hp.b = #hypershard.axis<"x">
+// CHECK-SAME: hp.c = #hypershard.axis<"x":(2)2>
+// CHECK-SAME: hp.d = #hypershard.dim<{"x", ?}p3>
+// CHECK-SAME: hp.e = #hypershard.partial<min {"x"}>
+// CHECK-SAME: hp.f = #hypershard.mesh<["x"=4]>
+// CHECK-SAME: hp.g = !hypershard.future<tensor<4xf32>>
 module @parts attributes {
-    a = #hypershard.mesh_axis<"x"=4>, b = #hypershard.axis<"x">, c = #hypershard.axis<"x":(2)2>,
-    d = #hypershard.dim<{"x", ?}p3>, e = #hypershard.partial<min {"x"}>, f = #hypershard.mesh<["x"=4]>,
-    g = !hypershard.future<tensor<4xf32>>} {}
+    hp.a = #hypershard.mesh_axis<"x"=4>, hp.b = #hypershard.axis<"x">, hp.c = #hypershard.axis<"x":(2)2>,
+    hp.d = #hypershard.dim<{"x", ?}p3>, hp.e = #hypershard.partial<min {"x"}>, hp.f = #hypershard.mesh<["x"=4]>,
+    hp.g = !hypershard.future<tensor<4xf32>>} {}

@@ -383,3 +383,11 @@ func.func @f(%x: tensor<4xf32>) {
   %2 = hypershard.done %0 : !hypershard.future<tensor<4xf32>> -> tensor<4xf32>
   return
 }
+
+// -----
+hypershard.mesh @m = <["a"=2]>
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error@+1 {{expected global size, step and window size of at least 0}}
+  %0 = hypershard.halo_exchange %x over @m {"a"} dim 0 of 8 window 0 step 4 size -1 : tensor<4xf32> -> tensor<4xf32>
+  return
+}

@@ -245,6 +245,16 @@ def test_fsdp_and_data_parallel_use_every_axis() -> None:
     assert copies["transformer.wte.weight"] == ("[{}, {}]", "[{}, {}]")
 
 
+def test_the_batch_is_split_evenly_where_it_can_be() -> None:
+    def batch(mesh: str) -> str:
+        return _layouts(Plan(mesh=mesh, preset="fsdp").resolve(_gpt2(1)))["input_ids"][0]
+
+    assert batch("dp=2,tp=2") == '[{"dp", "tp"}, {}]'
+    assert batch("dp=2,tp=3") == '[{"dp"}, {}]'
+    assert batch("dp=3,tp=2") == '[{"dp"}, {}]'
+    assert "4 does not split evenly over tp too" in explain(Plan(mesh="dp=2,tp=3", preset="fsdp").resolve(_gpt2(1)))
+
+
 def test_own_rules_override_a_preset() -> None:
     plan = Plan.parse('mesh: {tp: 4}\npreset: megatron\nshard:\n  "**.wte.weight": Replicate()\n', "x.yaml").resolve(
         _gpt2(1)
