@@ -43,6 +43,7 @@ static void cleanUp(OpPassManager &manager) {
 
 static void addTensorPasses(OpPassManager &manager) {
   manager.addPass(createConvertHyperShardToRuntime());
+  manager.addPass(createConvertConvolutionsToContractions());
   cleanUp(manager);
   manager.addPass(createFoldViewsIntoContractions());
   manager.addPass(createLinalgFoldUnitExtentDimsPass());

@@ -7,6 +7,7 @@ PyTorch's core decompositions do most of it. What is our own has one of these re
   ``aten.var`` computes in ``float64``: four times the bytes, and slow on every accelerator.
 - A matrix product with a two-dimensional weight stays a two-dimensional product: ``[B, S, K] x [K, N]`` becomes
   ``[B*S, K] x [K, N]``, never a batched product that copies the weight for every batch entry.
+- Softmax takes its maximum without looking for the place of it, which torch-mlir's lowering also computes.
 - Small integer powers become products, as PyTorch's own kernels compute them.
 - The tanh form of GELU keeps its tanh: torch-mlir puts a polynomial in its place that is off by 5e-5.
 """
@@ -92,6 +93,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
             aten.t.default: _t,
             aten.transpose.int: _transpose,
             aten._reshape_alias.default: _reshape_alias,
+            aten._softmax.default: _softmax,
             aten.gelu.default: _gelu,
             aten.pow.Tensor_Scalar: _pow,
             aten.addmm.default: _addmm,
@@ -252,6 +254,15 @@ def _reshape_alias(x: Tensor, shape: Sequence[int], _stride: Sequence[int]) -> T
 
 def _squeeze(x: Tensor, dims: Sequence[int]) -> Tensor:
     return x.view([size for dim, size in enumerate(x.shape) if dim not in dims])
+
+
+def _softmax(x: Tensor, dim: int, _half_to_float: bool) -> Tensor:
+    if x.numel() == 0 or x.dim() == 0:
+        return NotImplemented
+    wide = x.to(_computed_in(x))
+    exponentials = torch.exp(wide - torch.amax(wide, dim, keepdim=True))
+    y = exponentials / exponentials.sum(dim, keepdim=True)
+    return y if _half_to_float else y.to(x.dtype)
 
 
 def _gelu(x: Tensor, *, approximate: str = "none") -> Tensor:

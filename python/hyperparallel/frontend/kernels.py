@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operators that this front end writes as MLIR itself, because torch-mlir leaves the upstream dialects for them.
+"""Operators that this front end writes as MLIR itself.
+
+torch-mlir leaves the upstream dialects for a cumulative sum, and computes the place of every maximum along with it.
 
 A kernel's text takes the place of the call that the worker emitted for it; names that it defines begin with a prefix
 that is its own. Maps are written out, so that the text can stand anywhere.
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from hyperparallel.enums import StrEnum
 from hyperparallel.frontend.graph import TensorType
 
 _MLIR_TYPES = {
@@ -39,25 +42,81 @@ def tensor_type(type_: TensorType) -> str:
     return "tensor<" + "".join(f"{size}x" for size in type_.shape) + element_type(type_.dtype) + ">"
 
 
+class KernelName(StrEnum):
+    """The kernels that there are."""
+
+    CUMULATIVE_SUM = "cumulative_sum"
+    MAXIMUM = "maximum"
+    MINIMUM = "minimum"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Kernel:
     """One kernel at one place in the program.
 
     Attributes:
         name: Which kernel.
-        dim: The dimension that it works along.
+        dims: The dimensions that it works along.
         source: Type of its operand.
         result: Type of its result.
     """
 
     name: str
-    dim: int
+    dims: tuple[int, ...]
     source: TensorType
     result: TensorType
 
     def text(self, operand: str, result: str, prefix: str) -> str:
         """Return the MLIR text that computes ``result`` from ``operand``."""
-        return _cumulative_sum(self, operand, result, prefix)
+        if self.name == KernelName.CUMULATIVE_SUM:
+            return _cumulative_sum(self, operand, result, prefix)
+        return _extremum(self, operand, result, prefix)
+
+
+_FLOAT_BITS = {"f64": (64, 11), "f32": (32, 8), "f16": (16, 5), "bf16": (16, 8)}
+
+
+def _limit(element: str, *, lowest: bool, unsigned: bool) -> str:
+    """Return the least or greatest value of an element type, as MLIR spells it; floats have infinities."""
+    if element in _FLOAT_BITS:
+        width, exponent = _FLOAT_BITS[element]
+        bits = ((1 << exponent) - 1) << (width - 1 - exponent) | (int(lowest) << (width - 1))
+        return f"0x{bits:0{width // 4}X}"
+    width = int(element[1:])
+    if unsigned:
+        # MLIR reads all ones as -1.
+        return "0" if lowest else "-1"
+    return str(-(1 << (width - 1)) if lowest else (1 << (width - 1)) - 1)
+
+
+def _extremum(kernel: Kernel, operand: str, result: str, prefix: str) -> str:
+    """One reduction with one result; a NaN makes it NaN, as in PyTorch."""
+    rank, p = len(kernel.source.shape), prefix
+    element, type_ = element_type(kernel.result.dtype), tensor_type(kernel.result)
+    keeps_dims = len(kernel.result.shape) == rank
+    unsigned = kernel.source.dtype in ("bool", "uint8")
+    lowest = kernel.name == KernelName.MAXIMUM
+    limit = ("false" if lowest else "true") if element == "i1" else _limit(element, lowest=lowest, unsigned=unsigned)
+    combine = "max" if lowest else "min"
+    op = f"arith.{combine}imumf" if element in _FLOAT_BITS else f"arith.{combine}{'u' if unsigned else 's'}i"
+    space = ", ".join(f"d{i}" for i in range(rank))
+    writes = ", ".join(
+        "0" if dim in kernel.dims else f"d{dim}" for dim in range(rank) if keeps_dims or dim not in kernel.dims
+    )
+    iterators = ", ".join('"reduction"' if dim in kernel.dims else '"parallel"' for dim in range(rank))
+    return f"""
+%{p}_limit = arith.constant {limit}{"" if element == "i1" else f" : {element}"}
+%{p}_empty = tensor.empty() : {type_}
+%{p}_init = linalg.fill ins(%{p}_limit : {element}) outs(%{p}_empty : {type_}) -> {type_}
+{result} = linalg.generic {{
+    indexing_maps = [affine_map<({space}) -> ({space})>, affine_map<({space}) -> ({writes})>],
+    iterator_types = [{iterators}]}}
+    ins({operand} : {tensor_type(kernel.source)}) outs(%{p}_init : {type_}) {{
+  ^bb0(%{p}_in: {element}, %{p}_best: {element}):
+    %{p}_next = {op} %{p}_in, %{p}_best : {element}
+    linalg.yield %{p}_next : {element}
+}} -> {type_}
+"""
 
 
 def _cumulative_sum(kernel: Kernel, operand: str, result: str, prefix: str) -> str:
@@ -67,7 +126,7 @@ def _cumulative_sum(kernel: Kernel, operand: str, result: str, prefix: str) -> s
     be split along every dimension, fused and vectorised. Sums of a sequence are small beside the model that they belong
     to.
     """
-    rank, dim = len(kernel.source.shape), kernel.dim
+    rank, (dim,) = len(kernel.source.shape), kernel.dims
     dims = [f"d{i}" for i in range(rank)]
     reads = [*dims[:dim], f"d{rank}", *dims[dim + 1 :]]
     space = ", ".join([*dims, f"d{rank}"])

@@ -11,6 +11,7 @@ import dataclasses
 
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.graph import KERNEL, Argument, Graph, Node, Opaque, TensorType, Value
+from hyperparallel.frontend.kernels import KernelName
 
 _SAME_VALUES = frozenset(
     {
@@ -23,7 +24,11 @@ _SAME_VALUES = frozenset(
 )
 _RESHAPES = frozenset({"aten.view.default", "aten._unsafe_view.default", "aten.reshape.default", "aten.expand.default"})
 _FILLS = {"aten.full_like.default": None, "aten.zeros_like.default": 0, "aten.ones_like.default": 1}
-_KERNELS = {"aten.cumsum.default": "cumsum"}
+_KERNELS = {
+    "aten.cumsum.default": KernelName.CUMULATIVE_SUM,
+    "aten.amax.default": KernelName.MAXIMUM,
+    "aten.amin.default": KernelName.MINIMUM,
+}
 
 
 def simplify(graph: Graph, *, random: frozenset[str]) -> None:
@@ -119,8 +124,10 @@ def _normalized(node: Node, graph: Graph) -> Node:
                 args=(node.args[0], Opaque("dtype", result.dtype)),
                 kwargs={},
             )
-        dim = node.args[1] % len(source.shape)
+        rank = len(source.shape)
+        along = node.args[1] if len(node.args) > 1 else ()
+        dims = tuple(dim % rank for dim in (along if isinstance(along, tuple) else (along,))) or tuple(range(rank))
         return dataclasses.replace(
-            node, target=KERNEL, args=(node.args[0],), kwargs={"kernel": _KERNELS[node.target], "dim": dim}
+            node, target=KERNEL, args=(node.args[0],), kwargs={"kernel": _KERNELS[node.target], "dims": dims}
         )
     return node

@@ -228,7 +228,7 @@ def _name_kernels(graphs: Sequence[Graph]) -> dict[str, Kernel]:
                 continue
             (source,), (result,) = node.args, node.results
             assert result is not None
-            kernel = Kernel(node.kwargs["kernel"], node.kwargs["dim"], graph.types[source.id], graph.types[result])
+            kernel = Kernel(node.kwargs["kernel"], node.kwargs["dims"], graph.types[source.id], graph.types[result])
             callee = names.setdefault(kernel, f"hp_kernel_{len(names)}")
             graph.nodes[index] = dataclasses.replace(node, kwargs={"callee": callee}, structure="tuple")
     return {callee: kernel for kernel, callee in names.items()}

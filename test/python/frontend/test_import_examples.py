@@ -87,6 +87,12 @@ def test_weights_are_arguments_with_names_and_roles(name: str) -> None:
     assert not re.search(r"dense<\[|dense_resource|dense<\"", model.mlir)
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_reductions_have_one_result(name: str) -> None:
+    """Softmax does not compute the place of its maximum; nothing else in the examples asks for one."""
+    assert not re.search(r"%\d+:\d+ = linalg", imported(name).mlir)
+
+
 def test_inputs_come_first_and_are_named_by_the_signature() -> None:
     inputs = [argument.name for argument in imported("bert").arguments[:3]]
     assert inputs == ["input_ids", "attention_mask", "token_type_ids"]

@@ -38,7 +38,16 @@ CASES: dict[str, tuple[Callable[..., Any], Tensor]] = {
     "cumulative sum of truth values": (lambda _, x: torch.cumsum(x > 0, -1), random(2, 4, 3)),
     "cumulative sum of a number": (lambda _, x: torch.cumsum(x.sum() > 0, 0), random(3)),
     "argmax and extrema": (lambda _, x: (x.argmax(1), x.max(1)[0], x.min(0)[1]), random(3, 5)),
-    "softmax": (lambda _, x: (x.softmax(0), x.log_softmax(-1), x.logsumexp(1)), random(3, 5)),
+    "extrema": (
+        lambda _, x: (x.amax(1), x.amin((0, 2), keepdim=True), x.amax(), (x > 0).amax(0), (10 * x).long().amin(-1)),
+        random(2, 3, 5),
+    ),
+    "extrema of NaN": (lambda _, x: torch.isnan((x / x.relu().sign()).amax(1)), random(3, 5)),
+    "extrema of bytes": (lambda _, x: ((100 * x.abs()).byte().amax(1), (100 * x.abs()).byte().amin(1)), random(3, 5)),
+    "softmax": (
+        lambda _, x: (x.softmax(0), x.log_softmax(-1), x.logsumexp(1), x.half().softmax(1).float()),
+        random(3, 5),
+    ),
     "variance": (
         lambda _, x: (x.var(1), x.std(0, correction=0), x.var(), *torch.var_mean(x, (0, 1), keepdim=True)),
         random(3, 5),
