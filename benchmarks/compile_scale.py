@@ -143,15 +143,13 @@ def main() -> None:
         if arguments.json:
             print(json.dumps(result), flush=True)
             continue
-        print(
-            f"{result['model']}, {result['layers']} layers, {result['ops']} ops, mesh {result['mesh']}, "
-            f"flat: {result['flat']}"
-        )
+        kind = "flat" if result["flat"] else "in blocks"
+        print(f"{result['model']}, {result['layers']} layers, {result['ops']} ops {kind}, mesh {result['mesh']}")
         for name, entry in result["phases"].items():
-            print(
-                f"  {name:<12} {entry['seconds']:8.2f} s  {entry['cpu_seconds']:8.2f} s cpu  {entry['peak_gib']:6.2f} GiB"
-            )
-        print(f"  total        {result['total_seconds']:8.2f} s  {result['peak_gib']:6.2f} GiB", flush=True)
+            wall, busy = entry["seconds"], entry["cpu_seconds"]
+            print(f"  {name:<12} {wall:8.2f} s  {busy:8.2f} s cpu  {entry['peak_gib']:6.2f} GiB")
+        total, peak = result["total_seconds"], result["peak_gib"]
+        print(f"  total        {total:8.2f} s  {peak:6.2f} GiB", flush=True)
 
 
 if __name__ == "__main__":
