@@ -1,4 +1,4 @@
-//===- ConvolutionToContraction.cpp - Convolutions as matmuls -------------===//
+//===- ConvolutionsToContractions.cpp - Convolutions as matmuls -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
