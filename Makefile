@@ -46,8 +46,8 @@ check-format: $(VENV)/ready
 
 lint: build check-format ## Formats, types, clang-tidy
 	$(BIN)/basedpyright
-	$(BIN)/clang-tidy -p $(BUILD) --quiet --extra-arg=-Wno-unknown-warning-option \
-	  $(shell git ls-files 'dialects/*.cpp' 'lib/*.cpp')
+	git ls-files 'dialects/*.cpp' 'lib/*.cpp' | xargs -P $(JOBS) -n 4 \
+	  $(BIN)/clang-tidy -p $(BUILD) --quiet --warnings-as-errors='*'
 
 bench: build ## The benchmarks, as JSON lines
 	$(BIN)/python benchmarks/cpu_inference.py --json

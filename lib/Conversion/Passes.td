@@ -87,6 +87,11 @@ def PackContractionOperands
 def ConvertContractionsToRuntime
     : Pass<"convert-contractions-to-runtime", "mlir::ModuleOp"> {
   let summary = "Turns contractions on buffers into calls of hp_rt_matmul";
+  let description = [{
+    Each becomes a description on the stack (sizes, strides, types, up to four
+    batch dimensions) and one call. The result is overwritten where the op is
+    marked `hp.overwrite`, and added to elsewhere.
+  }];
   let statistics = [
     Statistic<"numMatmuls", "num-matmuls", "Calls written">
   ];
@@ -98,6 +103,11 @@ def ConvertContractionsToRuntime
 
 def ExpandMath : Pass<"hp-expand-math"> {
   let summary = "Replaces scalar math ops by arithmetic that vectorises";
+  let description = [{
+    Elementary functions of f32 become polynomials without branches, within 4e-7
+    of the true value; a loop of them is vectorised as any other arithmetic. f64
+    and the rarer functions stay calls of the C library.
+  }];
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Ops replaced">
   ];
@@ -129,5 +139,21 @@ def ConvertHyperShardToRuntime
     "mlir::arith::ArithDialect", "mlir::bufferization::BufferizationDialect",
     "mlir::func::FuncDialect", "mlir::LLVM::LLVMDialect",
     "mlir::memref::MemRefDialect", "mlir::tensor::TensorDialect"
+  ];
+}
+
+def ConvertConvolutionsToContractions
+    : Pass<"convert-convolutions-to-contractions", "mlir::ModuleOp"> {
+  let summary = "Turns convolutions into matmuls on gathered patches";
+  let description = [{
+    Afterwards a convolution with input and output channels is a contraction.
+    Depthwise convolutions and pooling stay as they are.
+  }];
+  let statistics = [
+    Statistic<"numConverted", "num-converted", "Convolutions rewritten">,
+    Statistic<"numLeft", "num-left", "Windowed ops left as they are">
+  ];
+  let dependentDialects = [
+    "mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"
   ];
 }

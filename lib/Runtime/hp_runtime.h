@@ -388,7 +388,8 @@ HP_API int64_t hp_rt_device_id(void);
 HP_API HP_NORETURN void hp_rt_assert_fail(const char *msg);
 
 /* Names the calls that follow on this thread in traces and in watchdog
- * messages, until the next label; the string must outlive the run. */
+ * messages, until the next label; the string must outlive the run. Without a
+ * label a parallel loop bears its function's name. */
 HP_API void hp_rt_label(const char *label);
 /* A named span in the trace; properly nested. */
 HP_API void hp_rt_range_begin(const char *name);

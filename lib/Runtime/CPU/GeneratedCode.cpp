@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/CPU/GeneratedCode.h"
+#include "lib/Runtime/CPU/FunctionNames.h"
 #include "lib/Runtime/Status.h"
 
 #include <cstdio>
@@ -91,10 +92,14 @@ static hp_status parallelFor(Device &device, hp_body_fn fn, void *context,
   bool completed = device.context->workers->run(
       device.ordinal, device.context->run.threadsPerDevice, runPiece, &loop, n,
       grain);
-  if (device.context->trace.enabled() && device.lane)
+  if (device.context->trace.enabled() && device.lane) {
+    std::string name = loop.label
+                           ? loop.label
+                           : functionName(reinterpret_cast<const void *>(fn));
     device.lane->spans.push_back({"parallel_for",
-                                  loop.label ? loop.label : "parallel_for",
-                                  begin, nowNs(), -1});
+                                  name.empty() ? "parallel_for" : name, begin,
+                                  nowNs(), -1});
+  }
   return completed ? HP_OK : fail(HP_CANCELLED, "the run was stopped");
 }
 

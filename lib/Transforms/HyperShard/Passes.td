@@ -148,6 +148,18 @@ def LowerReshardsPass : Pass<"hypershard-lower-reshards", "ModuleOp"> {
 
 def PartitionProgramPass : Pass<"hypershard-partition-program", "ModuleOp"> {
   let summary = "Leave the one program on local shapes that every device runs";
+  let description = [{
+    Every function becomes its local program: each op builds its own through
+    `ShardableOpInterface::partition`, control flow and calls keep their form,
+    collectives take their local form, and `hypershard.manual` is inlined.
+    Where a dimension does not divide, the last devices hold padding: a
+    reduction masks it, and nothing that could trap reads it. What an op adds to
+    (`outs`) is added once, on the first device of the reduction.
+
+    Afterwards no sharding is left. Arguments and results of `@main` keep theirs
+    as text, `hp.sharding`, with the type before, `hp.global_type`, for whoever
+    cuts the inputs and puts the results together.
+  }];
   let dependentDialects = [
     "::mlir::hyperparallel::hypershard::HyperShardDialect",
     "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect",

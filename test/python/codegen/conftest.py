@@ -3,46 +3,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from hyperparallel import _hyperparallel
-from hyperparallel.pipeline import make_context, parse_program
-from hyperparallel.runtime import Launch, RunStatistics, Runtime, empty, numpy_dtype
-
-Array = NDArray[Any]
-Execute = Callable[..., list[Array]]
-
-
-def compile_text(text: str, path: Path, cache: Path | None = None) -> Path:
-    """Compile a module to a shared object at ``path``."""
-    module = parse_program(text, "test.mlir", make_context())
-    _hyperparallel.compile_program(module, str(path), str(cache) if cache else "", 2)
-    return path
-
-
-def run_program(path: Path, inputs: Sequence[Array], devices: int = 1) -> tuple[list[list[Array]], RunStatistics]:
-    """Run ``@main`` with the same inputs on every device; the results and statistics of each."""
-    (entry,) = [e for e in json.loads(path.with_suffix(".json").read_text())["entries"] if e["name"] == "main"]
-    results = [[empty(r["shape"], numpy_dtype(r["dtype"])) for r in entry["results"]] for _ in range(devices)]
-    for filled in results:
-        for array in filled:
-            array.reshape(-1).view(np.uint8)[...] = 0x5A  # Not what an empty buffer happens to hold.
-    with Runtime(devices=devices) as runtime:
-        program = runtime.load(path)
-        statistics = runtime.run(
-            [
-                Launch(program, entry["symbol"], list(inputs), results[device], device=device, rank=device)
-                for device in range(devices)
-            ]
-        )
-    return results, statistics
+sys.path.append(str(Path(__file__).parent))  # for codegen_cases
+from codegen_cases import Array, Execute, compile_text, run_program  # noqa: E402
 
 
 @pytest.fixture

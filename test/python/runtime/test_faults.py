@@ -241,3 +241,13 @@ def test_a_trace_is_json_with_all_devices(tmp_path: Path, runtimes: Runtimes, pr
     assert collective["dur"] >= 0
     with pytest.raises(RuntimeFailure, match="cannot write the trace"), runtime.trace(tmp_path / "no" / "trace.json"):
         pass
+
+
+def test_loops_bear_their_function_in_a_trace(tmp_path: Path, runtimes: Runtimes, programs: Path) -> None:
+    runtime = runtimes(1)
+    program = runtime.load(programs)
+    inputs = [values((40, 5), DataType.F32, 1)]
+    with runtime.trace(tmp_path / "trace.json"):
+        run(program, "loops", [[40, 5, 1, 3]], inputs, (40, 5))
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [event["name"] for event in events if event.get("cat") == "parallel_for"] == ["rows_body"] * 3

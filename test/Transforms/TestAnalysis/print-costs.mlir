@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// JSON, and the machine that is taken when the module names none.
+// Lines and JSON; the machine that is taken when the module names none; the program stays as it is.
+// RUN: hp-opt %s --test-print-costs -o /dev/null | FileCheck %s --check-prefix=TEXT
 // RUN: hp-opt %s --test-print-costs=json -o /dev/null | %python -m json.tool | FileCheck %s
+// RUN: hp-opt %s -o %t.before && hp-opt %s --test-print-costs -o %t.after && diff %t.before %t.after
+
+// TEXT: @body: flops=1000
+// TEXT-NEXT: arith.addf: flops=1000 {{.*}} bound=launch
+// TEXT-NEXT: @main: flops=1000
+// TEXT-NEXT: func.call @body: flops=1000
+// TEXT-NOT: @external
 
 // CHECK: "machine": "cpu-supernode"
 // CHECK: "name": "body"

@@ -1,4 +1,4 @@
-//===- MathToPolynomials.cpp - Elementary functions without calls ---------===//
+//===- ExpandMath.cpp - Elementary functions without calls ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,0 +1,37 @@
+// Arguments are the caller's, every use of a fill has its own, and a contraction that adds to zero overwrites.
+// RUN: hp-opt %s --hp-prepare-bufferization | FileCheck %s
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func.func @product(
+// CHECK-SAME: %{{.*}}: tensor<4x8xf32> {bufferization.writable = false}
+// CHECK-SAME: %[[C:[a-z0-9]+]]: tensor<4x6xf32> {bufferization.writable = false}
+// CHECK-SAME: hp.num_results = 2
+func.func @product(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
+  // CHECK: %[[OUT:.*]] = tensor.empty() : tensor<4x6xf32>
+  // CHECK-NEXT: linalg.generic
+  // CHECK-SAME: outs(%[[OUT]] : tensor<4x6xf32>) attrs ={{ +}}{hp.overwrite}
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %y = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<4x8xf32>, tensor<8x6xf32>) outs(%f : tensor<4x6xf32>) {
+  ^bb0(%l: f32, %r: f32, %acc: f32):
+    %0 = arith.mulf %l, %r : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<4x6xf32>
+  // What is added to is needed.
+  // CHECK: linalg.generic
+  // CHECK-SAME: outs(%[[C]] : tensor<4x6xf32>) {
+  %z = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<4x8xf32>, tensor<8x6xf32>) outs(%c : tensor<4x6xf32>) {
+  ^bb0(%l: f32, %r: f32, %acc: f32):
+    %0 = arith.mulf %l, %r : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<4x6xf32>
+  return %y, %z : tensor<4x6xf32>, tensor<4x6xf32>
+}
