@@ -141,3 +141,19 @@ def ConvertHyperShardToRuntime
     "mlir::memref::MemRefDialect", "mlir::tensor::TensorDialect"
   ];
 }
+
+def ConvertConvolutionsToContractions
+    : Pass<"convert-convolutions-to-contractions", "mlir::ModuleOp"> {
+  let summary = "Turns convolutions into matmuls on gathered patches";
+  let description = [{
+    Afterwards a convolution with input and output channels is a contraction.
+    Depthwise convolutions and pooling stay as they are.
+  }];
+  let statistics = [
+    Statistic<"numConverted", "num-converted", "Convolutions rewritten">,
+    Statistic<"numLeft", "num-left", "Windowed ops left as they are">
+  ];
+  let dependentDialects = [
+    "mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"
+  ];
+}

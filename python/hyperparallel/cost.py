@@ -163,11 +163,11 @@ def cost_of_text(text: str | bytes, *, machine: Machine | str | None = None, pat
     from hyperparallel import dialects
 
     context = ir.Context()
+    dialects.register(context)
     with context:
-        dialects.register(context)
         try:
             module = ir.Module.parse(text)
-        except ir.MLIRError as error:  # pyright: ignore[reportAttributeAccessIssue]
+        except ir.MLIRError as error:  # pyright: ignore[reportAttributeAccessIssue] (absent from the stubs)
             said = [str(diagnostic.message) for diagnostic in error.error_diagnostics]
             raise CompilationError(f"{path}: expected a program but it cannot be read", diagnostics=said) from None
         return cost_of(module, machine=machine)

@@ -47,8 +47,11 @@ bool isRuntimeContraction(Operation *op) {
             nested))
       return false;
   SmallVector<AffineMap> maps = linalgOp.getIndexingMapsArray();
+  SmallVector<int64_t> extents = linalgOp.getStaticLoopRanges();
   for (auto [loop, iterator] :
        llvm::enumerate(linalgOp.getIteratorTypesArray())) {
+    if (extents[loop] == 1)
+      continue;
     bool inA = maps[0].isFunctionOfDim(loop);
     bool inB = maps[1].isFunctionOfDim(loop);
     bool inC = maps[2].isFunctionOfDim(loop);
@@ -95,6 +98,13 @@ static std::array<int64_t, 3> getStrides(LinalgOp op, unsigned loop) {
         result[number] = strides[position];
   }
   return result;
+}
+
+void sortByStride(LinalgOp op, unsigned operand,
+                  SmallVectorImpl<unsigned> &loops) {
+  llvm::stable_sort(loops, [&](unsigned left, unsigned right) {
+    return getStrides(op, left)[operand] > getStrides(op, right)[operand];
+  });
 }
 
 /// Step 1 for the loops of one role. `leader` is the operand whose strides order

@@ -49,6 +49,11 @@ struct ContractionLoops {
 };
 ContractionLoops classifyLoops(linalg::LinalgOp op);
 
+/// The loops in the order in which an operand's memory has them, outermost
+/// first.
+void sortByStride(linalg::LinalgOp op, unsigned operand,
+                  SmallVectorImpl<unsigned> &loops);
+
 } // namespace mlir::hyperparallel
 
 #endif // HYPERPARALLEL_LIB_CONVERSION_LINALGTORUNTIME_CONTRACTIONLAYOUT_H

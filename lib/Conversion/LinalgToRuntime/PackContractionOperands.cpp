@@ -8,7 +8,8 @@
 //
 // An operand whose strides do not fit is copied to the order (batch, m, k),
 // (batch, k, n) or (batch, m, n); a result is computed in that order and copied
-// back. Each copy makes one operand fit, so at most three are made per op.
+// back. Loops of one role follow the order of the other operands, which makes
+// each copy final but for the first two, so a few are enough.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +30,8 @@ using linalg::LinalgOp;
 
 namespace mlir::hyperparallel {
 
+static constexpr unsigned kMaxCopies = 5;
+
 /// out[outMap] = in[inMap] over all of `extents`.
 static void createCopy(OpBuilder &builder, Location loc, Value in, Value out,
                        AffineMap inMap, AffineMap outMap) {
@@ -41,9 +44,15 @@ static void createCopy(OpBuilder &builder, Location loc, Value in, Value out,
                     });
 }
 
-/// The loops of `operand` in canonical order.
+/// The loops of `operand` in canonical order; those of one role as the other
+/// operands have them, so that they can be merged.
 static SmallVector<unsigned> getCanonicalOrder(LinalgOp op, unsigned operand) {
   ContractionLoops loops = classifyLoops(op);
+  bool isResult = operand == 2;
+  sortByStride(op, isResult ? 0 : 2, loops.batch);
+  sortByStride(op, isResult ? 0 : 2, loops.m);
+  sortByStride(op, isResult ? 1 : 2, loops.n);
+  sortByStride(op, operand == 0 ? 1 : 0, loops.k);
   SmallVector<unsigned> order = loops.batch;
   llvm::append_range(order, operand == 1 ? loops.k : loops.m);
   llvm::append_range(order, operand == 0 ? loops.k : loops.n);
@@ -106,11 +115,11 @@ struct PackContractionOperandsPass
         contractions.push_back(op);
     });
     for (GenericOp op : contractions) {
-      for (unsigned attempt = 0; attempt <= 3; ++attempt) {
+      for (unsigned attempt = 0; attempt <= kMaxCopies; ++attempt) {
         MatmulLayoutOrMismatch result = getMatmulLayout(op);
         if (result.layout)
           break;
-        if (attempt == 3) {
+        if (attempt == kMaxCopies) {
           op.emitError("expected a contraction that packed operands make a "
                        "matmul but got strides that do not fit");
           return signalPassFailure();

@@ -19,7 +19,7 @@ def numbers(*shape: int, dtype: Any = np.float32, scale: float = 1.0, seed: int 
     values = np.random.default_rng(seed + count).permutation(np.linspace(-1.7, 2.3, count)) if count else np.zeros(0)
     if np.issubdtype(dtype, np.integer):
         values = np.arange(count) - count // 3
-    return (values.reshape(shape) * scale).astype(dtype)
+    return np.asarray(values.reshape(shape) * scale, dtype)
 
 
 def elementwise(body: str, shape: str, element: str, *, inputs: int = 1, result: str | None = None) -> str:
