@@ -28,7 +28,7 @@ MODELS = {"llama-405b": ("llama405b.py", "llama405b.yaml", 8)}
 
 @dataclasses.dataclass(slots=True)
 class Meter:
-    """Wall seconds and peak resident bytes of each phase of this process."""
+    """Wall and processor seconds, and peak resident bytes, of each phase of this process."""
 
     phases: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
 
@@ -37,9 +37,13 @@ class Meter:
         """Measure a block."""
         # 5 resets the high-water mark of the resident set (proc(5), clear_refs).
         Path("/proc/self/clear_refs").write_text("5")
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), time.process_time()
         yield
-        self.phases[name] = {"seconds": time.perf_counter() - begin, "peak_gib": _peak_bytes() / 2**30}
+        self.phases[name] = {
+            "seconds": time.perf_counter() - begin,
+            "cpu_seconds": time.process_time() - busy,
+            "peak_gib": _peak_bytes() / 2**30,
+        }
 
 
 def _peak_bytes() -> int:
@@ -95,7 +99,7 @@ def measure(model: str, devices: int, layers: int | None, flat: bool) -> dict[st
         "import_worker_peak_gib": workers,
         "peak_gib": max([entry["peak_gib"] for entry in meter.phases.values()]),
         "total_seconds": time.perf_counter() - begin,
-        "microseconds_per_op": {name: meter.phases[name]["seconds"] / ops * 1e6 for name in compile_phases},
+        "cpu_microseconds_per_op": {name: meter.phases[name]["cpu_seconds"] / ops * 1e6 for name in compile_phases},
     }
 
 
@@ -144,7 +148,9 @@ def main() -> None:
             f"flat: {result['flat']}"
         )
         for name, entry in result["phases"].items():
-            print(f"  {name:<12} {entry['seconds']:8.2f} s  {entry['peak_gib']:6.2f} GiB")
+            print(
+                f"  {name:<12} {entry['seconds']:8.2f} s  {entry['cpu_seconds']:8.2f} s cpu  {entry['peak_gib']:6.2f} GiB"
+            )
         print(f"  total        {result['total_seconds']:8.2f} s  {result['peak_gib']:6.2f} GiB", flush=True)
 
 

@@ -67,7 +67,8 @@ def split_array(array: Array, layout: TensorLayout, mesh: Mesh) -> list[Array]:
         bounds = _bounds(device, array.shape, layout, mesh)
         key = tuple(bounds)
         if key not in made:
-            part = array[tuple(slice(begin, begin + local) for begin, local in bounds)]
+            # The ellipsis keeps a scalar an array.
+            part = array[(*(slice(begin, begin + local) for begin, local in bounds), ...)]
             wanted = tuple(local for _, local in bounds)
             if part.shape != wanted:
                 padded = np.zeros(wanted, array.dtype)
@@ -95,7 +96,7 @@ def join_array(parts: Sequence[Array], shape: Sequence[int], layout: TensorLayou
         if key in seen:
             continue
         seen.add(key)
-        place = whole[tuple(slice(begin, begin + local) for begin, local in bounds)]
+        place = whole[(*(slice(begin, begin + local) for begin, local in bounds), ...)]
         place[...] = parts[device][tuple(slice(0, size) for size in place.shape)]
     return whole
 

@@ -338,6 +338,8 @@ def _local_files() -> list[str]:
         file = getattr(module, "__file__", None)
         if not file or not str(file).endswith(".py"):
             continue
+        if any(str(file).startswith(place + "/") for place in [*versioned, own]):
+            continue
         resolved = str(Path(file).resolve())
         if not any(resolved.startswith(place + "/") for place in [*versioned, own]):
             files.add(resolved)
