@@ -434,9 +434,8 @@ LogicalResult ShardingAttr::verify(EmitError emitError, FlatSymbolRefAttr mesh,
           return emitError() << "expected each axis once but got "
                              << toString(axis) << " twice";
         if (overlap(axis, other))
-          return emitError()
-                 << "expected disjoint axes but " << toString(other) << " and "
-                 << toString(axis) << " overlap";
+          return emitError() << "expected disjoint axes but " << toString(other)
+                             << " and " << toString(axis) << " overlap";
       }
       seen.push_back(axis);
     }
@@ -490,9 +489,8 @@ static LogicalResult verifyOrder(EmitError emitError, MeshAttr mesh,
   for (size_t i = 1; i < axes.size(); ++i)
     if (key(axes[i]) < key(axes[i - 1]))
       return emitError() << "expected the axes of `" << list
-                         << "` in mesh order but got "
-                         << toString(axes[i - 1]) << " before "
-                         << toString(axes[i]);
+                         << "` in mesh order but got " << toString(axes[i - 1])
+                         << " before " << toString(axes[i]);
   return success();
 }
 
@@ -520,9 +518,8 @@ LogicalResult ShardingAttr::verifyAgainst(MeshAttr mesh, Type type,
               "got "
            << type;
   if (tensor.getRank() != static_cast<int64_t>(getDims().size()))
-    return emitError() << "expected " << tensor.getRank()
-                       << " dimensions for " << type << " but the sharding has "
-                       << getDims().size();
+    return emitError() << "expected " << tensor.getRank() << " dimensions for "
+                       << type << " but the sharding has " << getDims().size();
   return success();
 }
 

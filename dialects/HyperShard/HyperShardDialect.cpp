@@ -47,8 +47,8 @@ MeshOp hypershard::lookupMesh(Operation *from, FlatSymbolRefAttr name,
 
 ShardingAttr hypershard::getSharding(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto function = dyn_cast<FunctionOpInterface>(
-        argument.getOwner()->getParentOp());
+    auto function =
+        dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
     if (!function || !argument.getOwner()->isEntryBlock())
       return {};
     return function.getArgAttrOfType<ShardingAttr>(argument.getArgNumber(),
@@ -77,8 +77,8 @@ void hypershard::setSharding(Value value, ShardingAttr sharding) {
   }
   Operation *op = value.getDefiningOp();
   assert(op->getNumResults() == 1 && "set all shardings of the op at once");
-  setResultShardings(op, sharding ? ArrayRef(sharding)
-                                  : ArrayRef<ShardingAttr>());
+  setResultShardings(op,
+                     sharding ? ArrayRef(sharding) : ArrayRef<ShardingAttr>());
 }
 
 void hypershard::setResultShardings(Operation *op,
@@ -116,17 +116,15 @@ static LogicalResult verifySharding(Operation *op, Attribute attr, Type type,
   return sharding.verifyAgainst(mesh.getMesh(), type, emitError);
 }
 
-LogicalResult
-HyperShardDialect::verifyOperationAttribute(Operation *op,
-                                            NamedAttribute attr) {
+LogicalResult HyperShardDialect::verifyOperationAttribute(Operation *op,
+                                                          NamedAttribute attr) {
   if (attr.getName() != kSharding)
     return op->emitError() << "unknown attribute `" << attr.getName().getValue()
                            << "` of the hypershard dialect";
   auto array = dyn_cast<ArrayAttr>(attr.getValue());
   if (!array) {
     if (op->getNumResults() != 1)
-      return op->emitError() << "expected an array of "
-                             << op->getNumResults()
+      return op->emitError() << "expected an array of " << op->getNumResults()
                              << " shardings, one per result";
     return verifySharding(op, attr.getValue(), op->getResult(0).getType(),
                           "result 0");

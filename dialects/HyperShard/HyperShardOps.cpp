@@ -24,9 +24,9 @@ static ParseResult parseAxisList(OpAsmParser &parser, ArrayAttr &axes) {
         (parser.parseLParen() || parser.parseInteger(preSize) ||
          parser.parseRParen() || parser.parseInteger(size)))
       return failure();
-    auto ref = getVerified<AxisRefAttr>([&] { return parser.emitError(loc); },
-                                        parser.getContext(), name, preSize,
-                                        size);
+    auto ref =
+        getVerified<AxisRefAttr>([&] { return parser.emitError(loc); },
+                                 parser.getContext(), name, preSize, size);
     if (!ref)
       return failure();
     refs.push_back(ref);
@@ -40,13 +40,12 @@ static ParseResult parseAxisList(OpAsmParser &parser, ArrayAttr &axes) {
 
 static void printAxisList(OpAsmPrinter &printer, Operation *, ArrayAttr axes) {
   printer << '{';
-  llvm::interleaveComma(axes.getAsRange<AxisRefAttr>(), printer,
-                        [&](AxisRefAttr axis) {
-                          printer << '"' << axis.getName() << '"';
-                          if (axis.isSubAxis())
-                            printer << ":(" << axis.getPreSize() << ')'
-                                    << axis.getSize();
-                        });
+  llvm::interleaveComma(
+      axes.getAsRange<AxisRefAttr>(), printer, [&](AxisRefAttr axis) {
+        printer << '"' << axis.getName() << '"';
+        if (axis.isSubAxis())
+          printer << ":(" << axis.getPreSize() << ')' << axis.getSize();
+      });
   printer << '}';
 }
 
@@ -68,8 +67,7 @@ static LogicalResult verifyAnnotation(Operation *op, ShardingAttr sharding,
                                 [&] { return op->emitOpError(); });
 }
 
-LogicalResult
-ConstraintOp::verifySymbolUses(SymbolTableCollection &tables) {
+LogicalResult ConstraintOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyAnnotation(*this, getSharding(), getType(), tables);
 }
 
@@ -95,23 +93,21 @@ static LogicalResult verifyManualSide(ManualOp op, ArrayAttr shardings,
                                       StringRef what,
                                       SymbolTableCollection &tables) {
   if (shardings.size() != globals.size() || globals.size() != locals.size())
-    return op.emitOpError() << "expected one sharding and one local value per "
-                            << what << " but got " << shardings.size()
-                            << " and " << locals.size() << " for "
-                            << globals.size();
+    return op.emitOpError()
+           << "expected one sharding and one local value per " << what
+           << " but got " << shardings.size() << " and " << locals.size()
+           << " for " << globals.size();
   for (auto [index, attr] : llvm::enumerate(shardings)) {
     auto sharding = cast<ShardingAttr>(attr);
     if (failed(verifyAnnotation(op, sharding, globals[index], tables)))
       return failure();
-    if (sharding.getMesh() !=
-        cast<ShardingAttr>(op.getInShardings().empty()
-                               ? op.getOutShardings()[0]
-                               : op.getInShardings()[0])
-            .getMesh())
+    if (sharding.getMesh() != cast<ShardingAttr>(op.getInShardings().empty()
+                                                     ? op.getOutShardings()[0]
+                                                     : op.getInShardings()[0])
+                                  .getMesh())
       return op.emitOpError("expected all shardings on one mesh");
     MeshAxes mesh(lookupMesh(op, sharding.getMesh(), tables).getMesh());
-    auto local =
-        divide(cast<RankedTensorType>(globals[index]), sharding, mesh);
+    auto local = divide(cast<RankedTensorType>(globals[index]), sharding, mesh);
     if (!local)
       return op.emitOpError() << "expected the split dimensions of " << what
                               << ' ' << index << " (" << globals[index]
@@ -133,8 +129,7 @@ LogicalResult ManualOp::verifyRegions() {
 
 LogicalResult ManualOp::verifySymbolUses(SymbolTableCollection &tables) {
   Block &block = getBody().front();
-  if (failed(verifyManualSide(*this, getInShardings(),
-                              getInputs().getTypes(),
+  if (failed(verifyManualSide(*this, getInShardings(), getInputs().getTypes(),
                               block.getArgumentTypes(), "operand", tables)))
     return failure();
   return verifyManualSide(*this, getOutShardings(), getOutputs().getTypes(),
@@ -164,20 +159,20 @@ struct CollectiveShape {
   }
   /// The result must be the input with the shape `shape`.
   LogicalResult checkResult(ArrayRef<int64_t> shape) const {
-    RankedTensorType expected = input.clone(isGlobal() ? input.getShape()
-                                                       : shape);
+    RankedTensorType expected =
+        input.clone(isGlobal() ? input.getShape() : shape);
     if (result == expected)
       return success();
-    return op->emitOpError() << "expected the result of a group of "
-                             << groupSize << " to be " << expected
-                             << " but got " << result;
+    return op->emitOpError()
+           << "expected the result of a group of " << groupSize << " to be "
+           << expected << " but got " << result;
   }
   LogicalResult checkDivisible(int64_t dim) const {
     if (isGlobal() || input.getDimSize(dim) % groupSize == 0)
       return success();
-    return op->emitOpError() << "expected dimension " << dim << " of " << input
-                             << " to be divisible by the group's "
-                             << groupSize << " devices";
+    return op->emitOpError()
+           << "expected dimension " << dim << " of " << input
+           << " to be divisible by the group's " << groupSize << " devices";
   }
 };
 } // namespace
@@ -187,8 +182,8 @@ static FailureOr<int64_t> verifyGroup(Operation *op, FlatSymbolRefAttr name,
                                       SymbolTableCollection &tables) {
   MeshOp mesh = lookupMesh(op, name, tables);
   if (!mesh)
-    return op->emitOpError() << "expected a mesh of the module but got "
-                             << name;
+    return op->emitOpError()
+           << "expected a mesh of the module but got " << name;
   auto scalar = RankedTensorType::get({1}, Float32Type::get(op->getContext()));
   SmallVector<AxisRefAttr> refs(axes.getAsRange<AxisRefAttr>());
   auto dim = DimShardingAttr::get(op->getContext(), refs, false, 0);
@@ -302,8 +297,7 @@ LogicalResult SliceLocalOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(shape) || failed(shape->checkDim(getDim(), "dim")))
     return failure();
   SmallVector<int64_t> sizes(shape->input.getShape());
-  sizes[getDim()] =
-      (sizes[getDim()] + shape->groupSize - 1) / shape->groupSize;
+  sizes[getDim()] = (sizes[getDim()] + shape->groupSize - 1) / shape->groupSize;
   return shape->checkResult(sizes);
 }
 
@@ -312,12 +306,14 @@ LogicalResult HaloExchangeOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(shape) || failed(shape->checkDim(getDim(), "dim")))
     return failure();
   if (shape->isGlobal())
-    return emitOpError("expected no sharding: it exists in local programs only");
+    return emitOpError(
+        "expected no sharding: it exists in local programs only");
   // ODS hands integers out as unsigned.
   int64_t global = getGlobalSize(), size = getSize(), stride = getStride();
   int64_t block = (global + shape->groupSize - 1) / shape->groupSize;
   if (global < 0 || size < 0 || stride < 0)
-    return emitOpError("expected global size, step and window size of at least 0");
+    return emitOpError(
+        "expected global size, step and window size of at least 0");
   if (shape->input.getDimSize(getDim()) != block)
     return emitOpError() << "expected dimension " << getDim()
                          << " to have the block size " << block << " of "

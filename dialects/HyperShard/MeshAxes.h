@@ -74,8 +74,8 @@ private:
 int64_t numShards(ArrayRef<Axis> axes);
 /// Joins neighbours that are consecutive parts of one axis, drops size 1.
 AxisList mergeAxes(ArrayRef<Axis> axes);
-/// Cuts `axes` (merged) into a head of `size` devices and the rest, splitting an
-/// axis where needed; nullopt if an axis cannot be cut there.
+/// Cuts `axes` (merged) into a head of `size` devices and the rest, splitting
+/// an axis where needed; nullopt if an axis cannot be cut there.
 std::optional<std::pair<AxisList, AxisList>> splitAxes(ArrayRef<Axis> axes,
                                                        int64_t size);
 /// The longest common head of two lists, down to common parts of an axis.
@@ -85,8 +85,8 @@ std::optional<AxisList> removePrefix(ArrayRef<Axis> axes,
                                      ArrayRef<Axis> prefix);
 bool overlaps(ArrayRef<Axis> a, ArrayRef<Axis> b);
 bool overlaps(ArrayRef<Axis> a, Axis b);
-/// The head of `axes` up to the first that overlaps one of `others` (the part of
-/// that axis which is still free, where it is a head, is kept).
+/// The head of `axes` up to the first that overlaps one of `others` (the part
+/// of that axis which is still free, where it is a head, is kept).
 AxisList prefixWithoutOverlap(ArrayRef<Axis> axes, ArrayRef<Axis> others);
 
 } // namespace mlir::hyperparallel::hypershard

@@ -40,8 +40,9 @@ struct OpCost {
   }
 };
 
-/// Bytes of a value of static shape; an i1 element takes a byte, an index eight,
-/// and anything that is not a tensor or number, or not of static shape, none.
+/// Bytes of a value of static shape; an i1 element takes a byte, an index
+/// eight, and anything that is not a tensor or number, or not of static shape,
+/// none.
 int64_t byteSize(Type type);
 
 } // namespace mlir::hyperparallel

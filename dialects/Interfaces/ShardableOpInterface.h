@@ -41,14 +41,16 @@ public:
   }
   /// True if some device holds padding in this factor.
   bool isUneven(unsigned factor) const {
-    return localSize(factor) * shardCount(factor) != rule().factors[factor].size;
+    return localSize(factor) * shardCount(factor) !=
+           rule().factors[factor].size;
   }
   /// First iteration of this device: shardIndex * localSize.
   Value offset(unsigned factor);
 
   /// Gives each device the window [i*stride + lo, i*stride + lo + size) of
-  /// dimension `dim` of a local tensor that is split along `factor` in blocks of
-  /// ceil(globalSize / shardCount); outside the tensor the window holds zeros.
+  /// dimension `dim` of a local tensor that is split along `factor` in blocks
+  /// of ceil(globalSize / shardCount); outside the tensor the window holds
+  /// zeros.
   virtual Value exchangeWindow(Value local, int64_t dim, unsigned factor,
                                int64_t globalSize, int64_t stride, int64_t lo,
                                int64_t size) = 0;

@@ -60,8 +60,8 @@ struct ShardingRule {
   SmallVector<Factor, 6> factors;
   SmallVector<RuleTensor, 3> operands;
   SmallVector<RuleTensor, 3> results;
-  /// The op of sums is the sum of the op: f(a + b, c + d) = f(a, c) + f(b, d). It
-  /// may work on partial sums.
+  /// The op of sums is the sum of the op: f(a + b, c + d) = f(a, c) + f(b, d).
+  /// It may work on partial sums.
   bool isAdditive = false;
 
   unsigned addFactor(int64_t size, FactorKind kind = FactorKind::PassThrough,

@@ -102,3 +102,10 @@ double CommunicationCost::seconds(CollectiveKind kind, const MeshAxes &mesh,
   return parameters.launch + rounds * level.latency +
          static_cast<double>(bytes) / level.bandwidth;
 }
+
+double CommunicationCost::leastSeconds(int64_t bytes) const {
+  double bandwidth = 0;
+  for (const NetworkLevel &level : parameters.levels)
+    bandwidth = std::max(bandwidth, level.bandwidth);
+  return static_cast<double>(bytes) / bandwidth;
+}

@@ -66,6 +66,9 @@ public:
   double seconds(CollectiveKind kind, const hypershard::MeshAxes &mesh,
                  ArrayRef<hypershard::Axis> axes, int64_t bytes) const;
 
+  /// A lower bound on the seconds in which a device receives `bytes`, however.
+  double leastSeconds(int64_t bytes) const;
+
   /// Seconds to read or write `bytes` in a device's own memory.
   double copySeconds(int64_t bytes) const {
     return static_cast<double>(bytes) / parameters.memoryBandwidth;

@@ -131,9 +131,9 @@ mlir::hyperparallel::collectDataFlowEdges(ModuleOp module) {
     if (!call)
       return;
     auto name = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
-    auto callee = name ? symbols.lookup<FunctionOpInterface>(
-                             name.getRootReference())
-                       : FunctionOpInterface();
+    auto callee =
+        name ? symbols.lookup<FunctionOpInterface>(name.getRootReference())
+             : FunctionOpInterface();
     if (!callee || callee.isExternal())
       return;
     connectCallArguments(call, callee, builder);

@@ -41,9 +41,8 @@ static ShardingRule wholeRule(Operation *op) {
 
 static ShardingRule elementwiseRule(Operation *op) {
   ShardingRule rule;
-  rule.isAdditive =
-      isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp,
-          arith::NegFOp>(op);
+  rule.isAdditive = isa<arith::AddFOp, arith::AddIOp, arith::SubFOp,
+                        arith::SubIOp, arith::NegFOp>(op);
   auto shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
   SmallVector<SmallVector<unsigned, 2>, 4> dims;
   for (int64_t size : shape) {
@@ -82,8 +81,9 @@ FactorAxes mlir::hyperparallel::project(const ShardingRule &rule,
     for (unsigned factor : factors) {
       if (rest.empty())
         break;
-      // A dimension of one factor takes all, even or not. In one of several, blocks
-      // of a factor that does not divide would not be blocks of the dimension.
+      // A dimension of one factor takes all, even or not. In one of several,
+      // blocks of a factor that does not divide would not be blocks of the
+      // dimension.
       if (factors.size() == 1) {
         axes[factor] = std::exchange(rest, {});
         break;
@@ -178,7 +178,8 @@ std::optional<FactorAxes> mlir::hyperparallel::inferFactorAxes(
   SmallVector<bool> known(rule.factors.size(), false);
   bool exact = true;
   auto collect = [&](const RuleTensor &tensor) {
-    FactorAxes axes = project(rule, tensor, layoutOf(tensor.value).dims, &exact);
+    FactorAxes axes =
+        project(rule, tensor, layoutOf(tensor.value).dims, &exact);
     for (ArrayRef<unsigned> factors : tensor.dims)
       for (unsigned factor : factors) {
         if (known[factor] && merged[factor] != axes[factor])

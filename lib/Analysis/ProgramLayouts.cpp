@@ -20,10 +20,10 @@ ProgramLayouts::ProgramLayouts(ModuleOp module, MeshAxes mesh)
 
 ShardingAttr ProgramLayouts::shardingOf(const DataFlowEdge &edge) const {
   if (edge.function)
-    if (auto sharding = cast<FunctionOpInterface>(edge.function)
-                            .getResultAttrOfType<ShardingAttr>(
-                                edge.functionResult,
-                                HyperShardDialect::kShardingAttrName))
+    if (auto sharding =
+            cast<FunctionOpInterface>(edge.function)
+                .getResultAttrOfType<ShardingAttr>(
+                    edge.functionResult, HyperShardDialect::kShardingAttrName))
       return sharding;
   for (Value target : edge.targets)
     if (ShardingAttr sharding = hypershard::getSharding(target))
@@ -62,8 +62,7 @@ FailureOr<MeshOp> mlir::hyperparallel::getOnlyMesh(ModuleOp module) {
   }
   if (only)
     return only;
-  module.emitError("expected a mesh in the module but got none")
-          .attachNote()
+  module.emitError("expected a mesh in the module but got none").attachNote()
       << "declare one: hypershard.mesh @mesh = <[\"dp\"=2, \"tp\"=2]>";
   return failure();
 }
@@ -76,8 +75,7 @@ void mlir::hyperparallel::walkTensorOps(Operation *root,
     visit(op);
     bool hasTensorRegions =
         isa<RegionBranchOpInterface, FunctionOpInterface, ModuleOp>(op);
-    return op->getNumRegions() == 0 || hasTensorRegions
-               ? WalkResult::advance()
-               : WalkResult::skip();
+    return op->getNumRegions() == 0 || hasTensorRegions ? WalkResult::advance()
+                                                        : WalkResult::skip();
   });
 }

@@ -100,9 +100,9 @@ LogicalResult PropagationGraph::addFunctionResults(ModuleOp module) {
         return function.emitError()
                << "expected static shapes to propagate shardings but result "
                << i << " is " << type;
-      resultIds[{function, i}] = addValue(
-          type, function.getResultAttrOfType<ShardingAttr>(
-                    i, HyperShardDialect::kShardingAttrName));
+      resultIds[{function, i}] =
+          addValue(type, function.getResultAttrOfType<ShardingAttr>(
+                             i, HyperShardDialect::kShardingAttrName));
     }
   return success();
 }
@@ -194,8 +194,8 @@ LogicalResult PropagationGraph::addEdges(ModuleOp module) {
     if (ends.size() < 2)
       continue;
     PropagationNode node;
-    node.op = edge.sources.empty() ? edge.function
-                                   : edge.sources.front()->getOwner();
+    node.op =
+        edge.sources.empty() ? edge.function : edge.sources.front()->getOwner();
     node.isElementwise = true;
     SmallVector<SmallVector<unsigned, 2>, 4> dims;
     node.factors = oneFactorPerDim(values[ends.front()].type, dims);
@@ -235,12 +235,12 @@ ShardingAttr PropagationGraph::shardingOf(unsigned value) const {
 /// ProgramLayouts).
 void PropagationGraph::writeEdgesWithoutHome() {
   for (const DataFlowEdge &edge : edges) {
-    bool hasHome = edge.function ||
-                   llvm::any_of(edge.targets, [](Value target) {
-                     auto argument = dyn_cast<BlockArgument>(target);
-                     return !argument || isa<FunctionOpInterface>(
-                                             argument.getOwner()->getParentOp());
-                   });
+    bool hasHome =
+        edge.function || llvm::any_of(edge.targets, [](Value target) {
+          auto argument = dyn_cast<BlockArgument>(target);
+          return !argument ||
+                 isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
+        });
     if (hasHome || edge.sources.empty() || edge.targets.empty())
       continue;
     ShardingAttr sharding = shardingOf(ids[edge.targets.front()]);

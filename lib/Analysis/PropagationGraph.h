@@ -67,8 +67,9 @@ public:
 
 private:
   explicit PropagationGraph(hypershard::MeshOp mesh)
-      : mesh(mesh.getMesh()), meshName(FlatSymbolRefAttr::get(
-                                  mesh.getContext(), mesh.getSymName())) {}
+      : mesh(mesh.getMesh()),
+        meshName(FlatSymbolRefAttr::get(mesh.getContext(), mesh.getSymName())) {
+  }
 
   FailureOr<unsigned> valueOf(Value value);
   unsigned addValue(RankedTensorType type, hypershard::ShardingAttr sharding);

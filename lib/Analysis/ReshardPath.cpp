@@ -11,15 +11,17 @@
 //      a. atoms of prime size, all dimensions as stops on the way;
 //      b. common atoms, all dimensions;
 //      c. as b, with the common head of every dimension held fixed;
-//      d. as c, without stops in dimensions that stay as they are.
-//    If even that is too large, or an axis is cut in ways that have no common
-//    refinement (parts of 2 and of 3 at the head of 6), the plan is that of 2.
+//      d. as c, without stops in dimensions that stay as they are; of a space
+//         that is too large, as much as the budget allows.
+//    If that does not reach the target, or an axis is cut in ways that have no
+//    common refinement (parts of 2 and of 3 at the head of 6), the plan is that
+//    of 2.
 // 4. Turn moves of atoms into steps, joining neighbours that are one
 // collective.
 //
 // Cost: a search visits at most kMaxArrangements arrangements, so a plan is
-// bounded however many axes and dimensions there are; up to four axes on up to
-// six dimensions are searched in b at worst. Plans are remembered.
+// bounded however many axes and dimensions there are: 20 us for two axes, 10 ms
+// for four axes that all move among six dimensions. Plans are remembered.
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/ReshardPath.h"
 
@@ -34,7 +36,12 @@ using namespace mlir;
 using namespace mlir::hyperparallel;
 using namespace mlir::hyperparallel::hypershard;
 
-static constexpr double kMaxArrangements = 20000;
+static constexpr unsigned kMaxArrangements = 8000;
+/// Stops on the way in other dimensions are tried in smaller spaces only: they
+/// are seldom of use.
+static constexpr unsigned kMaxWithStops = 3000;
+/// Of more atoms than this, the permutes alone are too many.
+static constexpr unsigned kMaxPartlyAtoms = 6;
 
 //===----------------------------------------------------------------------===//
 // Refusal
@@ -263,6 +270,8 @@ private:
 /// How much of the space of layouts is searched.
 struct SearchScope {
   bool primeAtoms, freezeHeads, onlyTouchedDims;
+  /// The space may be larger than what is searched of it.
+  bool partly = false;
 };
 
 /// A space, and what its arrangements mean.
@@ -382,7 +391,9 @@ static std::optional<NamedSpace> makeSpace(RankedTensorType type,
     space.from.partial |= 1u << atom;
   for (uint8_t atom : renumber(atoms->numbersOf(to.partial)))
     space.to.partial |= 1u << atom;
-  if (space.numArrangements() > kMaxArrangements)
+  bool isSmall = space.numArrangements() <=
+                 (scope.freezeHeads ? kMaxArrangements : kMaxWithStops);
+  if (!isSmall && (!scope.partly || moving.size() > kMaxPartlyAtoms))
     return std::nullopt;
   return result;
 }
@@ -446,23 +457,43 @@ static ReshardPlan makePlan(const MeshAxes &mesh, const CommunicationCost &cost,
   if (gathering) // Sums of seconds in another order may differ a little.
     bound = weigh(gathering->bytes, gathering->seconds * (1 + 1e-9));
 
+  // Slices alone cost no bytes, and one for each dimension is the fewest.
+  if (gathering && gathering->bytes == 0 && from.partial == to.partial) {
+    plan = *gathering;
+    plan.gatherBytes = plan.bytes;
+    plan.gatherSeconds = plan.seconds;
+    return plan;
+  }
+
+  bool gaveUp = false;
   if (std::optional<NamedSpace> space = largestSpace(type, from, to)) {
     auto costOf = [&](const ReshardMove &move) {
       return weigh(
           move.bytes,
           cost.seconds(move.kind, mesh, space->axesOf(move.atoms), move.bytes));
     };
-    if (auto moves = findCheapestMoves(space->space, costOf, bound)) {
+    auto leastCostOf = [&](int64_t bytes) {
+      return weigh(bytes, cost.leastSeconds(bytes));
+    };
+    std::optional<std::vector<ReshardMove>> moves;
+    if (!bySeconds)
+      if (std::optional<ReshardMove> move = findOptimalMove(space->space))
+        moves.emplace(1, std::move(*move));
+    if (!moves)
+      moves = findCheapestMoves(space->space, {costOf, leastCostOf}, bound,
+                                kMaxArrangements, gaveUp);
+    if (moves) {
       plan.seconds = 0;
       for (const ReshardMove &move : *moves)
         append(plan, makeStep(*space, move), mesh, cost);
     }
-  } else if (gathering) {
-    plan = *gathering;
-    plan.isFallback = true;
+  } else {
+    gaveUp = true;
   }
-  if (plan.steps.empty() && gathering)
+  if (plan.steps.empty() && gathering) {
     plan = *gathering;
+    plan.isFallback = gaveUp;
+  }
   if (plan.steps.empty())
     plan.refusal = "no sequence of collectives makes a value that is partial "
                    "over " +

@@ -1,7 +1,10 @@
 //===- ReshardSearch.cpp - shortest path over arrangements ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// Dijkstra's algorithm. The moves out of an arrangement:
+// A* search, with this bound on what is still to come: a device lacks at least
+// as many bytes as its target block is larger than the one it holds, and all of
+// its target block while it holds but a term of a sum. Ahead of it, single
+// moves are tried that nothing can beat. The moves out of an arrangement:
 //   1. gather      a tail of a dimension's atoms leaves it
 //   2. slice       unused atoms join a dimension at its tail
 //   3. all-to-all  a tail of one dimension becomes the tail of another
@@ -397,10 +400,57 @@ static SmallVector<int64_t, 5> classOf(const ReshardSpace &space,
   return shards;
 }
 
+/// Bytes of its target block that a device does not hold, for a device where
+/// that is the most; exact where no dimension has padding, else a lower bound.
+static int64_t missingBytes(const ReshardSpace &space) {
+  int64_t wanted = space.localBytes(space.to);
+  int64_t common = space.outsideBytes;
+  for (unsigned dim = 0; dim < space.sizes.size(); ++dim) {
+    const AtomList &from = space.from.dims[dim], &to = space.to.dims[dim];
+    int64_t shards[] = {space.shards(space.from, dim),
+                        space.shards(space.to, dim)};
+    if (space.sizes[dim] % shards[0] != 0 || space.sizes[dim] % shards[1] != 0)
+      return std::max<int64_t>(0, wanted - space.localBytes(space.from));
+    auto [restFrom, restTo] =
+        std::mismatch(from.begin(), from.end(), to.begin(), to.end());
+    // Split by different atoms, some device holds another part.
+    if (restFrom != from.end() && restTo != to.end())
+      return wanted;
+    common *= space.sizes[dim] / std::max(shards[0], shards[1]);
+  }
+  return wanted - common;
+}
+
+std::optional<ReshardMove>
+hyperparallel::findOptimalMove(const ReshardSpace &space) {
+  std::optional<ReshardMove> best;
+  const uint64_t goal = space.to.key();
+  auto keepBest = [&](ReshardMove move) {
+    if (move.after.key() == goal && (!best || move.bytes < best->bytes))
+      best = std::move(move);
+  };
+  MoveGenerator moves(space, space.from, keepBest);
+  moves.all();
+  if (!best)
+    moves.permutes();
+  if (!best)
+    return std::nullopt;
+  // A reduction without padding receives as little as any can.
+  bool reduces = best->kind == CollectiveKind::AllReduce ||
+                 best->kind == CollectiveKind::ReduceScatter;
+  bool isPadded = space.localBytes(space.from) % space.sizeOf(best->atoms) != 0;
+  for (unsigned dim = 0; dim < space.sizes.size(); ++dim)
+    isPadded |= space.sizes[dim] % space.shards(space.to, dim) != 0;
+  if (reduces ? !isPadded : best->bytes == missingBytes(space))
+    return best;
+  return std::nullopt;
+}
+
 std::optional<std::vector<ReshardMove>> hyperparallel::findCheapestMoves(
-    const ReshardSpace &space,
-    function_ref<PathCost(const ReshardMove &)> costOf,
-    std::optional<PathCost> bound) {
+    const ReshardSpace &space, PathObjective objective,
+    std::optional<PathCost> bound, size_t limit, bool &gaveUp) {
+  // By cost so far and bound on the rest, then by number: a total order, so
+  // that the result is the same on every machine.
   using Entry = std::pair<PathCost, int>;
   auto later = [](const Entry &a, const Entry &b) {
     return b.first < a.first || (!(a.first < b.first) && b.second < a.second);
@@ -410,6 +460,12 @@ std::optional<std::vector<ReshardMove>> hyperparallel::findCheapestMoves(
   llvm::DenseMap<uint64_t, int> numberOf;
   std::set<SmallVector<int64_t, 5>> permutedClasses;
 
+  const int64_t wanted = space.localBytes(space.to);
+  auto remaining = [&](const Arrangement &at) {
+    bool isTerm = at.partial != 0 && space.to.partial == 0;
+    int64_t lacking = isTerm ? wanted : wanted - space.localBytes(at);
+    return objective.leastCostOf(std::max<int64_t>(0, lacking));
+  };
   nodes.push_back({space.from, {}, -1, {}});
   numberOf[space.from.key()] = 0;
   queue.push({{}, 0});
@@ -429,10 +485,15 @@ std::optional<std::vector<ReshardMove>> hyperparallel::findCheapestMoves(
       std::reverse(path.begin(), path.end());
       return path;
     }
+    if (nodes.size() > limit) {
+      gaveUp = true;
+      return std::nullopt;
+    }
     PathCost here = nodes[current].cost;
     auto relax = [&](ReshardMove move) {
-      PathCost cost = here + costOf(move);
-      if (bound && *bound < cost)
+      PathCost cost = here + objective.costOf(move);
+      PathCost estimate = cost + remaining(move.after);
+      if (bound && *bound < estimate)
         return;
       auto [it, isNew] = numberOf.try_emplace(move.after.key(), nodes.size());
       if (isNew) {
@@ -445,7 +506,7 @@ std::optional<std::vector<ReshardMove>> hyperparallel::findCheapestMoves(
         node.previous = current;
         node.move = std::move(move);
       }
-      queue.push({cost, it->second});
+      queue.push({estimate, it->second});
     };
     MoveGenerator moves(space, at, relax);
     moves.all();

@@ -77,12 +77,22 @@ struct PathCost {
   }
 };
 
+/// One move that does it, if there is one and no sequence of moves receives
+/// fewer bytes.
+std::optional<ReshardMove> findOptimalMove(const ReshardSpace &space);
+
+/// What a search minimises.
+struct PathObjective {
+  function_ref<PathCost(const ReshardMove &)> costOf;
+  /// A lower bound on the cost of receiving so many bytes.
+  function_ref<PathCost(int64_t bytes)> leastCostOf;
+};
+
 /// The cheapest moves from `space.from` to `space.to`, nullopt if there are
 /// none of at most `bound`.
 std::optional<std::vector<ReshardMove>>
-findCheapestMoves(const ReshardSpace &space,
-                  function_ref<PathCost(const ReshardMove &)> costOf,
-                  std::optional<PathCost> bound);
+findCheapestMoves(const ReshardSpace &space, PathObjective objective,
+                  std::optional<PathCost> bound, size_t limit, bool &gaveUp);
 
 } // namespace mlir::hyperparallel
 

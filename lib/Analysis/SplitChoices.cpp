@@ -7,9 +7,9 @@
 // factors, another without: gathering the operands may be cheaper than reducing
 // the result. Most ops have one way.
 //
-// The op itself costs its seconds on local shapes, with 2 flops an iteration when
-// something is reduced and 1 otherwise: so that computing the same thing on every
-// device is not free.
+// The op itself costs its seconds on local shapes, with 2 flops an iteration
+// when something is reduced and 1 otherwise: so that computing the same thing
+// on every device is not free.
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/SplitChoices.h"
 

@@ -1,8 +1,9 @@
 //===- SplitChoices.h - the ways in which an op may be split ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// A way gives each factor of an op's rule the axes that split it, no axis twice.
-// Ways are suggested by the layouts of the op's tensors; their costs are seconds.
+// A way gives each factor of an op's rule the axes that split it, no axis
+// twice. Ways are suggested by the layouts of the op's tensors; their costs are
+// seconds.
 //===----------------------------------------------------------------------===//
 #ifndef HYPERPARALLEL_LIB_ANALYSIS_SPLITCHOICES_H
 #define HYPERPARALLEL_LIB_ANALYSIS_SPLITCHOICES_H
@@ -13,8 +14,8 @@
 
 namespace mlir::hyperparallel {
 
-/// Is the value made of nothing but constants and indices, for this one use? Then
-/// it may as well be made with another layout: that is free.
+/// Is the value made of nothing but constants and indices, for this one use?
+/// Then it may as well be made with another layout: that is free.
 bool isFreeToSplit(Value value);
 
 /// What an op does on one device: arithmetic operations, whether they contract
@@ -27,8 +28,8 @@ struct LocalWork {
 /// Seconds of an op on one device.
 using KernelSeconds = function_ref<double(const LocalWork &)>;
 
-/// On a current accelerator (1e14 flops and 1e12 bytes a second): what is assumed
-/// when the module describes no machine.
+/// On a current accelerator (1e14 flops and 1e12 bytes a second): what is
+/// assumed when the module describes no machine.
 double assumedKernelSeconds(const LocalWork &work);
 
 struct SplitCost {
@@ -48,7 +49,8 @@ public:
   /// Different from each other, in the order of suggestion; at least one.
   ArrayRef<FactorAxes> ways() const { return distinctWays; }
   /// The way of least seconds; the first of equals.
-  SplitCost cheapest(ReshardPlanner &planner, KernelSeconds kernelSeconds) const;
+  SplitCost cheapest(ReshardPlanner &planner,
+                     KernelSeconds kernelSeconds) const;
 
 private:
   void suggest(const RuleTensor &first);

@@ -15,14 +15,13 @@ typedef struct HpCompileStatistics {
   int64_t numCached;  /**< Of them, found in the cache. */
 } HpCompileStatistics;
 
-/** Lowers the program of one device to a shared object at `path`, and writes its
- * description beside it (.json). The module is consumed. `cacheDirectory` may be
- * empty (no cache). `numThreads` 0 means all processors. Errors are
+/** Lowers the program of one device to a shared object at `path`, and writes
+ * its description beside it (.json). The module is consumed. `cacheDirectory`
+ * may be empty (no cache). `numThreads` 0 means all processors. Errors are
  * diagnostics. */
-MLIR_CAPI_EXPORTED MlirLogicalResult
-hpCompileProgram(MlirModule module, MlirStringRef path,
-                 MlirStringRef cacheDirectory, int64_t numThreads,
-                 HpCompileStatistics *statistics);
+MLIR_CAPI_EXPORTED MlirLogicalResult hpCompileProgram(
+    MlirModule module, MlirStringRef path, MlirStringRef cacheDirectory,
+    int64_t numThreads, HpCompileStatistics *statistics);
 
 /** Calls `callback` with the default directory of the object cache. */
 MLIR_CAPI_EXPORTED void hpGetCacheDirectory(MlirStringCallback callback,

@@ -19,7 +19,8 @@ static auto emitAt(MlirLocation loc) {
 }
 
 template <typename AttrTy>
-static SmallVector<AttrTy> unwrapAll(intptr_t size, const MlirAttribute *attrs) {
+static SmallVector<AttrTy> unwrapAll(intptr_t size,
+                                     const MlirAttribute *attrs) {
   SmallVector<AttrTy> result;
   for (intptr_t i = 0; i < size; ++i)
     result.push_back(cast<AttrTy>(unwrap(attrs[i])));
@@ -30,7 +31,9 @@ static SmallVector<AttrTy> unwrapAll(intptr_t size, const MlirAttribute *attrs) 
 // Mesh
 //===----------------------------------------------------------------------===//
 
-static MeshAttr mesh(MlirAttribute attr) { return cast<MeshAttr>(unwrap(attr)); }
+static MeshAttr mesh(MlirAttribute attr) {
+  return cast<MeshAttr>(unwrap(attr));
+}
 
 bool hpAttributeIsAMesh(MlirAttribute attr) {
   return isa<MeshAttr>(unwrap(attr));
@@ -44,13 +47,14 @@ MlirAttribute hpMeshAttrGet(MlirLocation loc, intptr_t numAxes,
   MLIRContext *context = unwrap(loc).getContext();
   SmallVector<MeshAxisAttr> axes;
   for (intptr_t i = 0; i < numAxes; ++i) {
-    auto axis = getVerified<MeshAxisAttr>(emitAt(loc), context, unwrap(names[i]),
-                                         sizes[i]);
+    auto axis = getVerified<MeshAxisAttr>(emitAt(loc), context,
+                                          unwrap(names[i]), sizes[i]);
     if (!axis)
       return {nullptr};
     axes.push_back(axis);
   }
-  return wrap(getVerified<MeshAttr>(emitAt(loc), context, axes,
+  return wrap(getVerified<MeshAttr>(
+      emitAt(loc), context, axes,
       ArrayRef(deviceIds, static_cast<size_t>(numDeviceIds))));
 }
 
@@ -88,11 +92,13 @@ bool hpAttributeIsAAxisRef(MlirAttribute attr) {
   return isa<AxisRefAttr>(unwrap(attr));
 }
 
-MlirTypeID hpAxisRefAttrGetTypeID(void) { return wrap(AxisRefAttr::getTypeID()); }
+MlirTypeID hpAxisRefAttrGetTypeID(void) {
+  return wrap(AxisRefAttr::getTypeID());
+}
 MlirAttribute hpAxisRefAttrGet(MlirLocation loc, MlirStringRef name,
                                int64_t preSize, int64_t size) {
   return wrap(getVerified<AxisRefAttr>(emitAt(loc), unwrap(loc).getContext(),
-                                      unwrap(name), preSize, size));
+                                       unwrap(name), preSize, size));
 }
 MlirStringRef hpAxisRefAttrGetName(MlirAttribute attr) {
   return wrap(axis(attr).getName());
@@ -108,11 +114,14 @@ bool hpAttributeIsADimSharding(MlirAttribute attr) {
   return isa<DimShardingAttr>(unwrap(attr));
 }
 
-MlirTypeID hpDimShardingAttrGetTypeID(void) { return wrap(DimShardingAttr::getTypeID()); }
+MlirTypeID hpDimShardingAttrGetTypeID(void) {
+  return wrap(DimShardingAttr::getTypeID());
+}
 MlirAttribute hpDimShardingAttrGet(MlirLocation loc, intptr_t numAxes,
                                    const MlirAttribute *axes, bool isOpen,
                                    int64_t priority) {
-  return wrap(getVerified<DimShardingAttr>(emitAt(loc), unwrap(loc).getContext(),
+  return wrap(getVerified<DimShardingAttr>(
+      emitAt(loc), unwrap(loc).getContext(),
       unwrapAll<AxisRefAttr>(numAxes, axes), isOpen, priority));
 }
 intptr_t hpDimShardingAttrGetNumAxes(MlirAttribute attr) {
@@ -140,7 +149,9 @@ bool hpAttributeIsASharding(MlirAttribute attr) {
   return isa<ShardingAttr>(unwrap(attr));
 }
 
-MlirTypeID hpShardingAttrGetTypeID(void) { return wrap(ShardingAttr::getTypeID()); }
+MlirTypeID hpShardingAttrGetTypeID(void) {
+  return wrap(ShardingAttr::getTypeID());
+}
 
 MlirAttribute hpShardingAttrGet(MlirLocation loc, MlirStringRef mesh,
                                 intptr_t numDims, const MlirAttribute *dims,
@@ -161,7 +172,8 @@ MlirAttribute hpShardingAttrGet(MlirLocation loc, MlirStringRef mesh,
     partialAttr = PartialAttr::get(context, *kind,
                                    unwrapAll<AxisRefAttr>(numPartial, partial));
   }
-  return wrap(getVerified<ShardingAttr>(emitAt(loc), context, FlatSymbolRefAttr::get(context, unwrap(mesh)),
+  return wrap(getVerified<ShardingAttr>(
+      emitAt(loc), context, FlatSymbolRefAttr::get(context, unwrap(mesh)),
       unwrapAll<DimShardingAttr>(numDims, dims),
       unwrapAll<AxisRefAttr>(numReplicated, replicated), partialAttr));
 }

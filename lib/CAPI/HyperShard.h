@@ -19,10 +19,9 @@ MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(HyperShard, hypershard);
 MLIR_CAPI_EXPORTED bool hpAttributeIsAMesh(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirTypeID hpMeshAttrGetTypeID(void);
 /** `deviceIds` may be empty: the order 0, 1, ... */
-MLIR_CAPI_EXPORTED MlirAttribute
-hpMeshAttrGet(MlirLocation loc, intptr_t numAxes, const MlirStringRef *names,
-              const int64_t *sizes, intptr_t numDeviceIds,
-              const int64_t *deviceIds);
+MLIR_CAPI_EXPORTED MlirAttribute hpMeshAttrGet(
+    MlirLocation loc, intptr_t numAxes, const MlirStringRef *names,
+    const int64_t *sizes, intptr_t numDeviceIds, const int64_t *deviceIds);
 MLIR_CAPI_EXPORTED intptr_t hpMeshAttrGetNumAxes(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirStringRef hpMeshAttrGetAxisName(MlirAttribute attr,
                                                        intptr_t index);
@@ -46,9 +45,11 @@ MLIR_CAPI_EXPORTED int64_t hpAxisRefAttrGetSize(MlirAttribute attr);
 
 MLIR_CAPI_EXPORTED bool hpAttributeIsADimSharding(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirTypeID hpDimShardingAttrGetTypeID(void);
-MLIR_CAPI_EXPORTED MlirAttribute
-hpDimShardingAttrGet(MlirLocation loc, intptr_t numAxes,
-                     const MlirAttribute *axes, bool isOpen, int64_t priority);
+MLIR_CAPI_EXPORTED MlirAttribute hpDimShardingAttrGet(MlirLocation loc,
+                                                      intptr_t numAxes,
+                                                      const MlirAttribute *axes,
+                                                      bool isOpen,
+                                                      int64_t priority);
 MLIR_CAPI_EXPORTED intptr_t hpDimShardingAttrGetNumAxes(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirAttribute hpDimShardingAttrGetAxis(MlirAttribute attr,
                                                           intptr_t index);
@@ -58,18 +59,18 @@ MLIR_CAPI_EXPORTED int64_t hpDimShardingAttrGetPriority(MlirAttribute attr);
 MLIR_CAPI_EXPORTED bool hpAttributeIsASharding(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirTypeID hpShardingAttrGetTypeID(void);
 /** `partialKind` is empty for a value that is whole. */
-MLIR_CAPI_EXPORTED MlirAttribute hpShardingAttrGet(
-    MlirLocation loc, MlirStringRef mesh, intptr_t numDims,
-    const MlirAttribute *dims, intptr_t numReplicated,
-    const MlirAttribute *replicated, MlirStringRef partialKind,
-    intptr_t numPartial, const MlirAttribute *partial);
+MLIR_CAPI_EXPORTED MlirAttribute
+hpShardingAttrGet(MlirLocation loc, MlirStringRef mesh, intptr_t numDims,
+                  const MlirAttribute *dims, intptr_t numReplicated,
+                  const MlirAttribute *replicated, MlirStringRef partialKind,
+                  intptr_t numPartial, const MlirAttribute *partial);
 MLIR_CAPI_EXPORTED MlirStringRef hpShardingAttrGetMesh(MlirAttribute attr);
 MLIR_CAPI_EXPORTED intptr_t hpShardingAttrGetNumDims(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirAttribute hpShardingAttrGetDim(MlirAttribute attr,
                                                       intptr_t index);
 MLIR_CAPI_EXPORTED intptr_t hpShardingAttrGetNumReplicated(MlirAttribute attr);
-MLIR_CAPI_EXPORTED MlirAttribute
-hpShardingAttrGetReplicated(MlirAttribute attr, intptr_t index);
+MLIR_CAPI_EXPORTED MlirAttribute hpShardingAttrGetReplicated(MlirAttribute attr,
+                                                             intptr_t index);
 /** Empty when the value is whole. */
 MLIR_CAPI_EXPORTED MlirStringRef
 hpShardingAttrGetPartialKind(MlirAttribute attr);

@@ -67,8 +67,7 @@ describeTensor(func::FuncOp function, Type type, DictionaryAttr attributes) {
   llvm::json::Object object;
   for (StringRef key : {"name", "role"})
     if (attributes)
-      if (auto value =
-              attributes.getAs<StringAttr>(("hp." + key).str()))
+      if (auto value = attributes.getAs<StringAttr>(("hp." + key).str()))
         object[key] = value.getValue();
   object["shape"] = llvm::json::Array(tensor.getShape());
   object["dtype"] = getDtypeName(tensor.getElementType());
@@ -105,9 +104,9 @@ FailureOr<std::string> describeProgram(ModuleOp module) {
     return module.emitError("expected a public function but got none");
   std::string text;
   llvm::raw_string_ostream stream(text);
-  stream << llvm::formatv(
-                "{0}", llvm::json::Value(llvm::json::Object{
-                             {"version", 1}, {"entries", std::move(entries)}}))
+  stream << llvm::formatv("{0}",
+                          llvm::json::Value(llvm::json::Object{
+                              {"version", 1}, {"entries", std::move(entries)}}))
          << "\n";
   return text;
 }

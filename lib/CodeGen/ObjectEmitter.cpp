@@ -105,8 +105,7 @@ static void compilePart(Part &part, const Host &host) {
     part.error = llvm::toString(module.takeError());
     return;
   }
-  std::unique_ptr<llvm::TargetMachine> machine =
-      host.createMachine(part.error);
+  std::unique_ptr<llvm::TargetMachine> machine = host.createMachine(part.error);
   if (!machine)
     return;
 
@@ -200,9 +199,9 @@ emitObjects(ModuleOp module, const ObjectCache &cache, unsigned numThreads,
     return failure();
   SmallVector<Part, 0> parts = cutModule(*translated);
   for (Part &part : parts) {
-    part.key = ObjectCache::getKey(
-        {"object-1", LLVM_VERSION_STRING, host.triple, host.cpu, host.features,
-         StringRef(part.bitcode)});
+    part.key =
+        ObjectCache::getKey({"object-1", LLVM_VERSION_STRING, host.triple,
+                             host.cpu, host.features, StringRef(part.bitcode)});
     if (auto known = cache.load(part.key)) {
       part.object = std::move(*known);
       ++statistics.numCached;
@@ -273,12 +272,12 @@ LogicalResult linkSharedObject(ModuleOp module, ArrayRef<std::string> objects,
     }
   }
   SmallString<128> linked, messages;
-  if (std::error_code code = llvm::sys::fs::createUniqueFile(
-          path + ".%%%%%%%%", linked))
+  if (std::error_code code =
+          llvm::sys::fs::createUniqueFile(path + ".%%%%%%%%", linked))
     return fail(code.message());
   temporary.paths.push_back(linked.str().str());
-  if (std::error_code code = llvm::sys::fs::createTemporaryFile(
-          "hyperparallel", "txt", messages))
+  if (std::error_code code =
+          llvm::sys::fs::createTemporaryFile("hyperparallel", "txt", messages))
     return fail(code.message());
   temporary.paths.push_back(messages.str().str());
 

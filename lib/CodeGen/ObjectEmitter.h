@@ -21,9 +21,10 @@ struct EmissionStatistics {
 /// module is cut into parts that are optimised and emitted on `numThreads`
 /// threads; parts found in the cache are not compiled again. Reports errors at
 /// the module.
-FailureOr<SmallVector<std::string>>
-emitObjects(ModuleOp module, const ObjectCache &cache, unsigned numThreads,
-            EmissionStatistics &statistics);
+FailureOr<SmallVector<std::string>> emitObjects(ModuleOp module,
+                                                const ObjectCache &cache,
+                                                unsigned numThreads,
+                                                EmissionStatistics &statistics);
 
 /// Links objects to a shared object with the system's C compiler ($CC or cc).
 /// Writes to a temporary file and renames.

@@ -78,8 +78,8 @@ Value RuntimeCallBuilder::pointerTo(Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   Value address =
       memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, memref);
-  Value word = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
-                                          address);
+  Value word =
+      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), address);
   SmallVector<int64_t> strides;
   int64_t offset = 0;
   bool isStrided = succeeded(type.getStridesAndOffset(strides, offset));
@@ -90,8 +90,8 @@ Value RuntimeCallBuilder::pointerTo(Value memref) {
     } else {
       auto metadata =
           memref::ExtractStridedMetadataOp::create(builder, loc, memref);
-      elements = arith::IndexCastOp::create(
-          builder, loc, builder.getI64Type(), metadata.getOffset());
+      elements = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
+                                            metadata.getOffset());
     }
     Value bytes = LLVM::MulOp::create(
         builder, loc, elements, i64(getElementBytes(type.getElementType())));
@@ -113,10 +113,11 @@ Value RuntimeCallBuilder::addressOf(StringRef prefix, Type type,
   ModuleOp module = getModule(builder);
   std::string content;
   llvm::raw_string_ostream(content) << type << value;
-  std::string name = (prefix + "_" + llvm::toHex(llvm::SHA1::hash(
-                                         llvm::arrayRefFromStringRef(content)),
-                                                 /*LowerCase=*/true))
-                         .str();
+  std::string name =
+      (prefix + "_" +
+       llvm::toHex(llvm::SHA1::hash(llvm::arrayRefFromStringRef(content)),
+                   /*LowerCase=*/true))
+          .str();
   auto global = module.lookupSymbol<LLVM::GlobalOp>(name);
   if (!global) {
     OpBuilder::InsertionGuard guard(builder);
@@ -149,15 +150,15 @@ Value RuntimeCallBuilder::stackWords(int64_t count) {
   if (!function)
     function = parent->getParentOfType<FunctionOpInterface>();
   builder.setInsertionPointToStart(&function.getFunctionBody().front());
-  return LLVM::AllocaOp::create(builder, loc, pointerType,
-                                builder.getI64Type(), i64(count),
+  return LLVM::AllocaOp::create(builder, loc, pointerType, builder.getI64Type(),
+                                i64(count),
                                 /*alignment=*/8);
 }
 
 void RuntimeCallBuilder::storeWord(Value value, Value words, int64_t number) {
-  Value slot = LLVM::GEPOp::create(builder, loc, pointerType,
-                                   builder.getI64Type(), words,
-                                   ArrayRef<LLVM::GEPArg>{int32_t(number)});
+  Value slot =
+      LLVM::GEPOp::create(builder, loc, pointerType, builder.getI64Type(),
+                          words, ArrayRef<LLVM::GEPArg>{int32_t(number)});
   LLVM::StoreOp::create(builder, loc, value, slot);
 }
 
@@ -172,8 +173,7 @@ Value RuntimeCallBuilder::call(StringRef name, ArrayRef<Value> arguments,
     LLVM::LLVMFuncOp::create(
         declarations, loc, name,
         LLVM::LLVMFunctionType::get(
-            result ? result
-                   : LLVM::LLVMVoidType::get(builder.getContext()),
+            result ? result : LLVM::LLVMVoidType::get(builder.getContext()),
             types));
   }
   auto call = LLVM::CallOp::create(

@@ -1,4 +1,5 @@
-//===- ExternalModels.cpp - registration ------------------------------------===//
+//===- ExternalModels.cpp - registration
+//------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "lib/ExternalModels/ExternalModels.h"

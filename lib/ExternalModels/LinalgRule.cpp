@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // The rule is derived, not listed: from indexing maps (which loop runs along
-// which dimension), iterator types (parallel loops split freely, reduction loops
-// leave partial results), and the body (which combiner reduces; which captured
-// tensors are read, and at which positions).
+// which dimension), iterator types (parallel loops split freely, reduction
+// loops leave partial results), and the body (which combiner reduces; which
+// captured tensors are read, and at which positions).
 //
 // A loop may not be split when
 //  - its reduction is not one associative combiner known to the collectives, or
@@ -13,9 +13,9 @@
 //    or twice along one tensor (diagonals).
 //
 // Embedding and gather arrive as `tensor.extract %table[%i, %j]` in the body. A
-// position that is the index of a loop ties that dimension to the loop. One that
-// is data has a factor of its own: split, each device reads the rows that it
-// has and zero for others, so that the result is a sum over devices, if the
+// position that is the index of a loop ties that dimension to the loop. One
+// that is data has a factor of its own: split, each device reads the rows that
+// it has and zero for others, so that the result is a sum over devices, if the
 // body yields what it reads; otherwise it must be whole.
 //
 // Cost: linear in the size of the op and its body.
@@ -61,8 +61,8 @@ static std::optional<Reduction> reductionOf(Operation *combiner) {
   return std::nullopt;
 }
 
-std::optional<Reduction>
-mlir::hyperparallel::combinerOf(linalg::LinalgOp op, unsigned init) {
+std::optional<Reduction> mlir::hyperparallel::combinerOf(linalg::LinalgOp op,
+                                                         unsigned init) {
   Block *body = op.getBlock();
   Value accumulator = body->getArgument(op.getNumDpsInputs() + init);
   if (!accumulator.hasOneUse())
@@ -118,9 +118,9 @@ mlir::hyperparallel::capturedReads(linalg::LinalgOp op) {
       bool isLoop = index && index->getBlock() == op.getBlock() &&
                     loopSizes[index.getDim()] == size;
       read.loops.push_back(isLoop ? static_cast<int64_t>(index.getDim()) : -1);
-      read.factors.push_back(size == 1  ? -1
-                             : isLoop ? static_cast<int64_t>(index.getDim())
-                                      : numFactors++);
+      read.factors.push_back(size == 1 ? -1
+                             : isLoop  ? static_cast<int64_t>(index.getDim())
+                                       : numFactors++);
     }
     reads.push_back(std::move(read));
   });
@@ -136,22 +136,20 @@ static void addCaptured(linalg::LinalgOp op, ShardingRule &rule) {
   SmallVector<CapturedRead, 1> reads = capturedReads(op);
   for (CapturedRead &read : reads) {
     auto type = cast<RankedTensorType>(read.extract.getTensor().getType());
-    RuleTensor tensor{read.extract.getTensor(),
-                      {&read.extract.getTensorMutable()},
-                      {}};
-    Reduction kind = type.getElementType().isInteger(1) ? Reduction::Or
-                                                        : Reduction::Sum;
+    RuleTensor tensor{
+        read.extract.getTensor(), {&read.extract.getTensorMutable()}, {}};
+    Reduction kind =
+        type.getElementType().isInteger(1) ? Reduction::Or : Reduction::Sum;
     for (auto [dim, factor] : llvm::enumerate(read.factors)) {
       auto &factors = tensor.dims.emplace_back();
       if (factor < 0)
         continue;
       if (read.loops[dim] < 0) {
-        unsigned added =
-            read.isMaskable
-                ? rule.addFactor(type.getDimSize(dim), FactorKind::Reduction,
-                                 kind)
-                : rule.addFactor(type.getDimSize(dim),
-                                 FactorKind::NeedReplication);
+        unsigned added = read.isMaskable
+                             ? rule.addFactor(type.getDimSize(dim),
+                                              FactorKind::Reduction, kind)
+                             : rule.addFactor(type.getDimSize(dim),
+                                              FactorKind::NeedReplication);
         rule.factors[added].isLoop = false;
       }
       factors.push_back(factor);
@@ -164,8 +162,8 @@ static void addCaptured(linalg::LinalgOp op, ShardingRule &rule) {
       return;
     for (OpOperand &operand : inner->getOpOperands()) {
       auto type = dyn_cast<RankedTensorType>(operand.get().getType());
-      if (!type || op->isAncestor(
-                       operand.get().getParentRegion()->getParentOp()))
+      if (!type ||
+          op->isAncestor(operand.get().getParentRegion()->getParentOp()))
         continue;
       RuleTensor tensor{operand.get(), {&operand}, {}};
       for (int64_t size : type.getShape())
@@ -241,8 +239,8 @@ ShardingRule mlir::hyperparallel::linalgRule(linalg::LinalgOp op) {
     return rule;
   rule.isAdditive = isAdditive(op);
   std::optional<Reduction> combiner = commonCombiner(op);
-  for (auto [size, iterator] : llvm::zip_equal(op.getStaticLoopRanges(),
-                                               op.getIteratorTypesArray())) {
+  for (auto [size, iterator] :
+       llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray())) {
     if (ShapedType::isDynamic(size))
       rule.addFactor(size, FactorKind::NeedReplication);
     else if (iterator == utils::IteratorType::parallel)
@@ -265,8 +263,7 @@ ShardingRule mlir::hyperparallel::linalgRule(linalg::LinalgOp op) {
   rule.operands.append(std::make_move_iterator(capturedTensors.begin()),
                        std::make_move_iterator(capturedTensors.end()));
   for (auto [index, result] : llvm::enumerate(op->getResults())) {
-    RuleTensor tensor =
-        tensorOf(op, *op.getDpsInitOperand(index), rule);
+    RuleTensor tensor = tensorOf(op, *op.getDpsInitOperand(index), rule);
     rule.results.push_back({result, {}, std::move(tensor.dims)});
   }
   return rule;

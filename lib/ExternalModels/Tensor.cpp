@@ -29,9 +29,7 @@ struct Model
 template <typename OpTy>
 struct SameDimsModel
     : ShardableOpInterface::ExternalModel<SameDimsModel<OpTy>, OpTy> {
-  ShardingRule getShardingRule(Operation *op) const {
-    return sameDimsRule(op);
-  }
+  ShardingRule getShardingRule(Operation *op) const { return sameDimsRule(op); }
   LogicalResult partition(Operation *op, PartitionContext &context) const {
     return partitionSameDims(op, context);
   }

@@ -173,32 +173,11 @@ mlir::hyperparallel::partitionGenerate(tensor::GenerateOp op,
 // Reshapes
 //===----------------------------------------------------------------------===//
 
-/// A dimension of several factors is cut in the blocks of its factors only if
-/// they all divide.
-static LogicalResult checkCompound(Operation *op, PartitionContext &context,
-                                   const RuleTensor &tensor) {
-  for (auto [dim, factors] : llvm::enumerate(tensor.dims))
-    for (unsigned factor : factors)
-      if (factors.size() > 1 && context.isUneven(factor))
-        return op->emitOpError()
-               << "expected a part of size "
-               << context.rule().factors[factor].size << " of dimension " << dim
-               << " to be divisible by the " << context.shardCount(factor)
-               << " devices that split it";
-  return success();
-}
-
 LogicalResult mlir::hyperparallel::partitionReshape(Operation *op,
                                                     PartitionContext &context) {
-  if (failed(checkCompound(op, context, context.rule().operands[0])) ||
-      failed(checkCompound(op, context, context.rule().results[0])))
-    return failure();
   OpBuilder &b = context.builder();
   Value source = context.local(op->getOperand(0));
   RankedTensorType type = context.localType(op->getResult(0));
-  if (typeOf(source).getNumElements() != type.getNumElements())
-    return op->emitOpError() << "expected as many elements in " << type
-                             << " as in " << source.getType();
   Value local;
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     local = tensor::ExpandShapeOp::create(b, op->getLoc(), type, source,
@@ -249,10 +228,17 @@ mlir::hyperparallel::partitionExtractSlice(tensor::ExtractSliceOp op,
     }
     offsets[dim] = b.getIndexAttr(0);
     sizes[dim] = b.getIndexAttr(size);
+    if (size <= 1)
+      strides[dim] = b.getIndexAttr(1);
   }
-  Value local =
-      tensor::ExtractSliceOp::create(b, loc, context.localType(op.getResult()),
-                                     source, offsets, sizes, strides);
+  RankedTensorType type = context.localType(op.getResult());
+  bool takesAll = type == source.getType() &&
+                  llvm::all_of(offsets, isZeroInteger) &&
+                  llvm::all_of(strides, isOneInteger);
+  Value local = source;
+  if (!takesAll)
+    local = tensor::ExtractSliceOp::create(b, loc, type, source, offsets, sizes,
+                                           strides);
   context.setResult(op.getResult(), local);
   return success();
 }
@@ -396,6 +382,19 @@ LogicalResult mlir::hyperparallel::partitionPad(tensor::PadOp op,
   RankedTensorType type = context.localType(op.getResult());
   const RuleTensor &result = context.rule().results[0];
   SmallVector<OpFoldResult> lows = op.getMixedLowPad();
+  auto isSplitWindow = [&](int64_t dim) {
+    auto factor = splitFactorOf(context, result, dim);
+    return factor && isWindow(context, *factor);
+  };
+  if (op.getConstantPaddingValue() &&
+      llvm::none_of(llvm::seq<int64_t>(0, type.getRank()), isSplitWindow)) {
+    IRMapping mapping = mapValuesFromOutside(
+        op, [&](Value value) { return context.local(value); });
+    auto local = cast<tensor::PadOp>(b.clone(*op, mapping));
+    local.getResult().setType(type);
+    context.setResult(op.getResult(), local);
+    return success();
+  }
   SmallVector<SplitRange> ranges;
   SmallVector<Value> offsets;
   Value local = context.local(op.getSource());

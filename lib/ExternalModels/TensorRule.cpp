@@ -1,10 +1,10 @@
 //===- TensorRule.cpp - how the dimensions of tensor ops relate -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// Reshapes share *compound* factors: 8 -> 2x4 is [i j] -> [i], [j]. Ops that cut
-// or join along a dimension (slice, insert, pad, concat) have a Window factor
-// there: split, each device's block of the result comes from a window of the
-// operand that may lie on other devices. Size-1 dimensions have no factor.
+// Reshapes share *compound* factors: 8 -> 2x4 is [i j] -> [i], [j]. Ops that
+// cut or join along a dimension (slice, insert, pad, concat) have a Window
+// factor there: split, each device's block of the result comes from a window of
+// the operand that may lie on other devices. Size-1 dimensions have no factor.
 // Cost: linear in the rank.
 //===----------------------------------------------------------------------===//
 #include "lib/ExternalModels/Rules.h"
@@ -92,8 +92,9 @@ ShardingRule mlir::hyperparallel::reshapeRule(Operation *op,
         break;
       int64_t size = std::min(a, b);
       bool divides = a % size == 0 && b % size == 0;
-      unsigned factor = rule.addFactor(
-          size, divides ? FactorKind::PassThrough : FactorKind::NeedReplication);
+      unsigned factor =
+          rule.addFactor(size, divides ? FactorKind::PassThrough
+                                       : FactorKind::NeedReplication);
       source.dims[i - 1].push_back(factor);
       result.dims[j - 1].push_back(factor);
       if (!divides)
@@ -201,14 +202,13 @@ ShardingRule mlir::hyperparallel::padRule(tensor::PadOp op) {
     auto &sourceFactors = source.dims.emplace_back();
     if (size == 1)
       continue;
-    bool isUntouched = isConstantIntValue(lows[dim], 0) &&
-                       isConstantIntValue(highs[dim], 0);
+    bool isUntouched =
+        isConstantIntValue(lows[dim], 0) && isConstantIntValue(highs[dim], 0);
     bool isKnown = isa<Attribute>(lows[dim]) && isa<Attribute>(highs[dim]) &&
                    !ShapedType::isDynamic(size);
     factors = {rule.addFactor(size, isUntouched ? FactorKind::PassThrough
-                                    : isKnown
-                                        ? FactorKind::Window
-                                        : FactorKind::NeedReplication)};
+                                    : isKnown   ? FactorKind::Window
+                                                : FactorKind::NeedReplication)};
     if (shapeOf(op.getSource())[dim] != 1)
       sourceFactors = factors;
   }

@@ -44,6 +44,8 @@ static void cleanUp(OpPassManager &manager) {
 static void addTensorPasses(OpPassManager &manager) {
   manager.addPass(createConvertHyperShardToRuntime());
   manager.addPass(createConvertConvolutionsToContractions());
+  // Elementwise ops on tensors are written as arith and math, too.
+  manager.addPass(createConvertElementwiseToLinalgPass());
   cleanUp(manager);
   manager.addPass(createFoldViewsIntoContractions());
   manager.addPass(createLinalgFoldUnitExtentDimsPass());

@@ -10,7 +10,8 @@
 
 namespace mlir::hyperparallel {
 
-/// From local functions on tensors to the LLVM dialect and calls of the runtime.
+/// From local functions on tensors to the LLVM dialect and calls of the
+/// runtime.
 void buildLowerToCPUPipeline(OpPassManager &manager);
 /// Registers it as `hp-lower-to-cpu`.
 void registerLowerToCPUPipeline();

@@ -1,9 +1,9 @@
 //===- PhaseContracts.cpp - what holds after each phase -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// Each check is linear in the program. A check that fails after a pass of ours is
-// a bug of ours, and its message says what is wrong where; after import it is the
-// input that is at fault, and the note says what to do.
+// Each check is linear in the program. A check that fails after a pass of ours
+// is a bug of ours, and its message says what is wrong where; after import it
+// is the input that is at fault, and the note says what to do.
 //===----------------------------------------------------------------------===//
 #include "lib/Pipelines/PhaseContracts.h"
 
@@ -37,8 +37,8 @@ using namespace mlir::hyperparallel::hypershard;
 static constexpr StringLiteral kRoles[] = {"input", "parameter", "buffer",
                                            "optimizer", "cache"};
 static constexpr StringLiteral kDialects[] = {
-    "builtin", "func",   "linalg", "tensor",     "arith",
-    "math",    "scf",    "cf",     "hypershard", "supernode"};
+    "builtin", "func", "linalg", "tensor",     "arith",
+    "math",    "scf",  "cf",     "hypershard", "supernode"};
 
 static LogicalResult verifyArgument(func::FuncOp entry, unsigned index,
                                     llvm::StringSet<> &names) {
@@ -65,8 +65,8 @@ static LogicalResult verifyTypes(Operation *op) {
     auto tensor = dyn_cast<TensorType>(type);
     return tensor && !(tensor.hasRank() && tensor.hasStaticShape());
   };
-  for (TypeRange types : {TypeRange(op->getOperandTypes()),
-                          TypeRange(op->getResultTypes())})
+  for (TypeRange types :
+       {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
     for (Type type : types)
       if (isDynamic(type)) {
         InFlightDiagnostic error =

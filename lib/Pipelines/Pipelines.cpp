@@ -43,7 +43,8 @@ static constexpr Phase kPhases[] = {
 };
 
 static void build(OpPassManager &pm, const Phase &phase) {
-  // The table is ours: a pass that it names and that is not registered is a bug.
+  // The table is ours: a pass that it names and that is not registered is a
+  // bug.
   if (failed(parsePassPipeline(phase.passes, pm)))
     llvm_unreachable("a phase names a pass that does not exist");
 }
@@ -51,10 +52,9 @@ static void build(OpPassManager &pm, const Phase &phase) {
 template <size_t index>
 static void registerFrom() {
   if constexpr (index < std::size(kPhases)) {
-    PassPipelineRegistration<>(kPhases[index].name, kPhases[index].summary,
-                               [](OpPassManager &pm) {
-                                 build(pm, kPhases[index]);
-                               });
+    PassPipelineRegistration<>(
+        kPhases[index].name, kPhases[index].summary,
+        [](OpPassManager &pm) { build(pm, kPhases[index]); });
     registerFrom<index + 1>();
   }
 }

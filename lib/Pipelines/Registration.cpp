@@ -4,11 +4,11 @@
 #include "lib/Pipelines/Registration.h"
 
 #include "dialects/HyperShard/HyperShard.h"
-#include "lib/Conversion/Passes.h"
-#include "lib/Pipelines/LowerToCPU.h"
 #include "dialects/Supernode/Supernode.h"
+#include "lib/Conversion/Passes.h"
 #include "lib/ExternalModels/Costs.h"
 #include "lib/ExternalModels/ExternalModels.h"
+#include "lib/Pipelines/LowerToCPU.h"
 #include "lib/Pipelines/PhaseContracts.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/HyperShard/Passes.h"

@@ -75,6 +75,11 @@ private:
   uint32_t newBuffer(Type type);
   uint32_t bufferOfResult(OpResult value, const Environment &values);
   void use(uint32_t buffer, TaskId task);
+  /// Something was written there: an empty tensor takes no memory before.
+  bool isThere(const ValueInfo &info) const {
+    return info.task != kNone ||
+           (info.buffer != kNone && buffers[info.buffer].isArgument);
+  }
 
   CostModel &model;
   ProgramTasks &result;
@@ -153,7 +158,8 @@ void TaskBuilder::addTask(Operation *op, const TaskCost &cost,
     if (auto info = values.find(operand); info != values.end()) {
       if (info->second.task != kNone)
         before.insert(info->second.task);
-      use(info->second.buffer, id);
+      if (isThere(info->second))
+        use(info->second.buffer, id);
     }
   if (communicates) {
     if (!isAsynchronous) {

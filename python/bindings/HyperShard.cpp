@@ -4,8 +4,8 @@
 #include "lib/CAPI/HyperShard.h"
 #include "python/bindings/Module.h"
 
-#include "mlir/Bindings/Python/NanobindAdaptors.h"
 #include "mlir/Bindings/Python/Diagnostics.h"
+#include "mlir/Bindings/Python/NanobindAdaptors.h"
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <string>
@@ -26,7 +26,8 @@ static std::string str(MlirStringRef text) {
 /// Runs `make` and turns its diagnostic into a ValueError.
 template <typename Make>
 static MlirAttribute checked(MlirContext context, Make make) {
-  if (mlirDialectIsNull(mlirContextGetOrLoadDialect(context, ref("hypershard"))))
+  if (mlirDialectIsNull(
+          mlirContextGetOrLoadDialect(context, ref("hypershard"))))
     throw nb::value_error(
         "expected a context that knows the hypershard dialect: this one is "
         "older than the import of hyperparallel.dialects; call "
@@ -74,16 +75,15 @@ static void bindMesh(nb::module_ &m) {
           nb::arg("device_ids") = std::vector<int64_t>(),
           nb::arg("context") = nb::none(),
           "A mesh of the named axes; ValueError says what is wrong.")
-      .def_property_readonly("axes",
-                             [](MlirAttribute self) {
-                               nb::list axes;
-                               for (intptr_t i = 0;
-                                    i < hpMeshAttrGetNumAxes(self); ++i)
-                                 axes.append(nb::make_tuple(
-                                     str(hpMeshAttrGetAxisName(self, i)),
-                                     hpMeshAttrGetAxisSize(self, i)));
-                               return axes;
-                             })
+      .def_property_readonly(
+          "axes",
+          [](MlirAttribute self) {
+            nb::list axes;
+            for (intptr_t i = 0; i < hpMeshAttrGetNumAxes(self); ++i)
+              axes.append(nb::make_tuple(str(hpMeshAttrGetAxisName(self, i)),
+                                         hpMeshAttrGetAxisSize(self, i)));
+            return axes;
+          })
       .def_property_readonly("num_devices", hpMeshAttrGetNumDevices)
       .def_property_readonly("device_ids", [](MlirAttribute self) {
         std::vector<int64_t> ids;
@@ -176,10 +176,10 @@ void hyperparallel::bindHyperShard(nb::module_ &m) {
       .def_property_readonly(
           "replicated",
           [](MlirAttribute self) {
-            return collect(
-                hpShardingAttrGetNumReplicated(self), [&](intptr_t i) {
-                  return hpShardingAttrGetReplicated(self, i);
-                });
+            return collect(hpShardingAttrGetNumReplicated(self),
+                           [&](intptr_t i) {
+                             return hpShardingAttrGetReplicated(self, i);
+                           });
           })
       .def_property_readonly("partial_kind",
                              [](MlirAttribute self) {

@@ -1,8 +1,8 @@
 //===- Module.cpp - the Python extension ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "lib/CAPI/Registration.h"
 #include "python/bindings/Module.h"
+#include "lib/CAPI/Registration.h"
 
 #include "mlir/Bindings/Python/NanobindAdaptors.h"
 

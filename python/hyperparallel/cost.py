@@ -162,11 +162,12 @@ def cost_of_text(text: str | bytes, *, machine: Machine | str | None = None, pat
 
     from hyperparallel import dialects
 
-    with ir.Context() as context:
-        dialects.register(context)
+    context = ir.Context()
+    dialects.register(context)
+    with context:
         try:
             module = ir.Module.parse(text)
-        except ir.MLIRError as error:
+        except ir.MLIRError as error:  # pyright: ignore[reportAttributeAccessIssue] (absent from the stubs)
             said = [str(diagnostic.message) for diagnostic in error.error_diagnostics]
             raise CompilationError(f"{path}: expected a program but it cannot be read", diagnostics=said) from None
         return cost_of(module, machine=machine)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random programs on random meshes with random shardings: the split program gives what the whole one gives.
 
-Programs are built from what imported models are made of. Dimensions often do not divide, meshes have up to eight devices.
+Programs are built from what imported models are made of. Dimensions often do not divide, meshes have up to eight
+devices.
 """
 
 from __future__ import annotations

@@ -8,13 +8,15 @@
 // Contract out: no op of the dialect.
 //
 //   1. A collective becomes a call of a private function of two buffers, the
-//      operand's and a fresh one for the result. The function takes the pointers
-//      and calls hp_rt_*; equal collectives share it. Pointers thus never escape
-//      the sight of bufferization and deallocation.
-//   2. A started collective returns the runtime's future; `done` reads the operand
+//      operand's and a fresh one for the result. The function takes the
+//      pointers and calls hp_rt_*; equal collectives share it. Pointers thus
+//      never escape the sight of bufferization and deallocation.
+//   2. A started collective returns the runtime's future; `done` reads the
+//   operand
 //      once more, so that nothing writes to it or frees it in between.
 //   3. `axis_index` is arithmetic on the device id; `slice_local` a slice at a
-//      computed offset, of the operand padded with zeros where it does not divide.
+//      computed offset, of the operand padded with zeros where it does not
+//      divide.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +56,8 @@ struct Group {
   }
 };
 
-/// A call of the runtime, but for its two pointers: name, and what follows them.
+/// A call of the runtime, but for its two pointers: name, and what follows
+/// them.
 struct RuntimeCollective {
   StringRef name;
   /// Writes the arguments behind the pointers.
@@ -160,8 +163,8 @@ static RuntimeCollective getCall(Operation *op, RankedTensorType in,
   };
   auto gather = [&](auto collective, StringRef name) {
     auto [outer, size, inner] = splitShape(in, collective.getDim());
-    return makeCall(name, {outer, size, inner, dtype}, {3},
-                    {group(collective)}, in, out);
+    return makeCall(name, {outer, size, inner, dtype}, {3}, {group(collective)},
+                    in, out);
   };
   auto reduce = [&](auto collective, StringRef name) {
     return makeCall(
@@ -175,11 +178,11 @@ static RuntimeCollective getCall(Operation *op, RankedTensorType in,
         {3, 4}, {group(collective)}, in, out);
   };
   auto exchange = [&](auto collective, StringRef name) {
-    RuntimeCollective call = makeCall(
-        name,
-        {int64_t(collective.getSplitDim()), int64_t(collective.getConcatDim()),
-         bytes},
-        {}, {group(collective)}, in, out);
+    RuntimeCollective call =
+        makeCall(name,
+                 {int64_t(collective.getSplitDim()),
+                  int64_t(collective.getConcatDim()), bytes},
+                 {}, {group(collective)}, in, out);
     auto rest = call.writeArguments;
     SmallVector<int64_t> shape(in.getShape());
     call.writeArguments = [rest, shape](RuntimeCallBuilder &runtime) {
@@ -192,9 +195,8 @@ static RuntimeCollective getCall(Operation *op, RankedTensorType in,
   };
   auto permute = [&](auto collective, StringRef name) {
     return makeCall(name, {getBytes(in)}, {},
-                    {group(collective),
-                     getGroup(op, collective.getMeshAttr(),
-                              collective.getToAxesAttr())},
+                    {group(collective), getGroup(op, collective.getMeshAttr(),
+                                                 collective.getToAxesAttr())},
                     in, out);
   };
   return llvm::TypeSwitch<Operation *, RuntimeCollective>(op)
@@ -206,9 +208,8 @@ static RuntimeCollective getCall(Operation *op, RankedTensorType in,
       .Case([&](AllReduceStartOp c) {
         return reduce(c, "hp_rt_all_reduce_start");
       })
-      .Case([&](ReduceScatterOp c) {
-        return scatter(c, "hp_rt_reduce_scatter");
-      })
+      .Case(
+          [&](ReduceScatterOp c) { return scatter(c, "hp_rt_reduce_scatter"); })
       .Case([&](ReduceScatterStartOp c) {
         return scatter(c, "hp_rt_reduce_scatter_start");
       })
@@ -217,9 +218,7 @@ static RuntimeCollective getCall(Operation *op, RankedTensorType in,
         return exchange(c, "hp_rt_all_to_all_start");
       })
       .Case([&](PermuteOp c) { return permute(c, "hp_rt_permute"); })
-      .Case([&](PermuteStartOp c) {
-        return permute(c, "hp_rt_permute_start");
-      })
+      .Case([&](PermuteStartOp c) { return permute(c, "hp_rt_permute_start"); })
       .Case([&](HaloExchangeOp c) {
         auto [outer, size, inner] = splitShape(in, c.getDim());
         return makeCall("hp_rt_halo_exchange",
@@ -301,8 +300,7 @@ func::FuncOp Rewriter::getFunction(Operation *op, RankedTensorType in,
   SmallVector<Value> arguments = {runtime.pointerTo(function.getArgument(0)),
                                   runtime.pointerTo(function.getArgument(1))};
   llvm::append_range(arguments, call.writeArguments(runtime));
-  Value future =
-      runtime.call(call.name, arguments, isStart ? pointer : Type());
+  Value future = runtime.call(call.name, arguments, isStart ? pointer : Type());
   func::ReturnOp::create(builder, loc,
                          isStart ? ValueRange(future) : ValueRange());
   function->remove();
@@ -335,7 +333,8 @@ func::FuncOp Rewriter::getWaitFunction(Location loc, Type in, Type out) {
       builder, loc, "wait", builder.getFunctionType({pointer, in, out}, {}));
   function.setPrivate();
   builder.setInsertionPointToStart(function.addEntryBlock());
-  RuntimeCallBuilder(builder, loc).call("hp_rt_wait", {function.getArgument(0)});
+  RuntimeCallBuilder(builder, loc)
+      .call("hp_rt_wait", {function.getArgument(0)});
   func::ReturnOp::create(builder, loc);
   function->remove();
   symbols.insert(function);
@@ -350,9 +349,8 @@ void Rewriter::rewriteStart(Operation *op) {
   auto out = cast<FutureType>(op->getResult(0).getType()).getValueType();
   Value source = toBuffer(builder, loc, input);
   Value target = allocate(builder, loc, out);
-  auto call =
-      func::CallOp::create(builder, loc, getFunction(op, in, out, true),
-                           ValueRange{source, target});
+  auto call = func::CallOp::create(builder, loc, getFunction(op, in, out, true),
+                                   ValueRange{source, target});
   for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
     auto done = cast<DoneOp>(user);
     builder.setInsertionPoint(done);
@@ -376,8 +374,8 @@ Value Rewriter::axisNumber(OpBuilder &builder, Location loc,
   if (group.size() == 1)
     return rank;
   Value word = runtime.call("hp_rt_device_id", {}, builder.getI64Type());
-  Value id = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
-                                        word);
+  Value id =
+      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), word);
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };

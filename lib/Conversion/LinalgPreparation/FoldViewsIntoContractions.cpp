@@ -8,9 +8,11 @@
 // dimensions next to a contraction needs no copy:
 //
 //   1. matmul-like named ops become linalg.generic;
-//   2. an operand that is a permuted or broadcast copy is replaced by the copy's
+//   2. an operand that is a permuted or broadcast copy is replaced by the
+//   copy's
 //      source, its indexing map composed with the copy's;
-//   3. an operand that is a collapse_shape of such a copy (heads and batch, say)
+//   3. an operand that is a collapse_shape of such a copy (heads and batch,
+//   say)
 //      makes the contraction iterate over the separate dimensions;
 //   4. a permuted copy of a contraction's only use moves into its result map
 //      (also across an expand_shape).
@@ -20,9 +22,9 @@
 #include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
 #include "lib/Conversion/Passes.h"
 
-#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -129,12 +131,11 @@ struct WriteThroughTranspose : OpRewritePattern<GenericOp> {
       return failure();
     Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(),
                                           type.getElementType());
-    Value init =
-        linalg::FillOp::create(rewriter, loc, fill.getInputs(), empty)
-            .getResult(0);
-    auto fresh = GenericOp::create(rewriter, loc, TypeRange(type),
-                                   op.getDpsInputs(), ValueRange(init), maps,
-                                   op.getIteratorTypesArray());
+    Value init = linalg::FillOp::create(rewriter, loc, fill.getInputs(), empty)
+                     .getResult(0);
+    auto fresh =
+        GenericOp::create(rewriter, loc, TypeRange(type), op.getDpsInputs(),
+                          ValueRange(init), maps, op.getIteratorTypesArray());
     rewriter.cloneRegionBefore(op.getRegion(), fresh.getRegion(),
                                fresh.getRegion().begin());
     rewriter.replaceOp(copy, fresh->getResults());

@@ -38,9 +38,9 @@ static void markArgumentsReadOnly(func::FuncOp function) {
   Builder builder(function.getContext());
   for (unsigned number = 0; number < function.getNumArguments(); ++number)
     if (isa<TensorType>(function.getArgumentTypes()[number]))
-      function.setArgAttr(number,
-                          bufferization::BufferizationDialect::kWritableAttrName,
-                          builder.getBoolAttr(false));
+      function.setArgAttr(
+          number, bufferization::BufferizationDialect::kWritableAttrName,
+          builder.getBoolAttr(false));
 }
 
 /// Results become arguments, behind the others; how many is kept.

@@ -8,9 +8,10 @@
 // Contract out: no linalg but contractions for the runtime. Every group of
 //   `formKernelGroups` is a call of a private function
 //     @kernel(buffers…, scalars…, %begin: index, %end: index)
-//   which runs the iterations [begin, end) of the group's outer loops, flattened.
-//   A call with `hp.parallel_grain = g` may be cut in pieces of at least g
-//   iterations that run at the same time; the program means the same without.
+//   which runs the iterations [begin, end) of the group's outer loops,
+//   flattened. A call with `hp.parallel_grain = g` may be cut in pieces of at
+//   least g iterations that run at the same time; the program means the same
+//   without.
 //
 //   1. Form groups. Where all members are exhausted by the outer loops, the
 //      contiguous one becomes an inner loop, for the vectoriser.
@@ -195,8 +196,9 @@ private:
 static bool isRematerialised(Operation *op) {
   if (op->hasTrait<OpTrait::ConstantLike>() || isa<memref::GetGlobalOp>(op))
     return true;
-  return isa<ViewLikeOpInterface, memref::CastOp>(op) && op->getNumRegions() == 0 &&
-         op->getNumResults() == 1 && isMemoryEffectFree(op);
+  return isa<ViewLikeOpInterface, memref::CastOp>(op) &&
+         op->getNumRegions() == 0 && op->getNumResults() == 1 &&
+         isMemoryEffectFree(op);
 }
 
 static bool isBarePointer(MemRefType type) {
@@ -209,12 +211,11 @@ Value KernelWriter::addArgument(Value outside) {
   return entry.addArgument(outside.getType(), loc);
 }
 
-/// A buffer whose layout a plain pointer does not carry travels as base, offset,
-/// sizes and strides.
+/// A buffer whose layout a plain pointer does not carry travels as base,
+/// offset, sizes and strides.
 Value KernelWriter::rebuildStrided(Value root) {
   auto type = cast<MemRefType>(root.getType());
-  auto metadata =
-      memref::ExtractStridedMetadataOp::create(callSite, loc, root);
+  auto metadata = memref::ExtractStridedMetadataOp::create(callSite, loc, root);
   Value base = addArgument(metadata.getBaseBuffer());
   Value offset = addArgument(metadata.getOffset());
   SmallVector<OpFoldResult> sizes, strides;
@@ -267,9 +268,8 @@ void KernelWriter::placeLocalBuffers() {
       if (!isFixed)
         shape.push_back(size);
     auto localType = MemRefType::get(shape, type.getElementType());
-    int64_t width = type.getElementType().isIndex()
-                        ? 64
-                        : type.getElementTypeBitWidth();
+    int64_t width =
+        type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
     int64_t bytes = localType.getNumElements() * ((width + 7) / 8);
     if (used + bytes > kMaxStackBytes)
       continue;
@@ -315,8 +315,8 @@ Value KernelWriter::outerExtent(size_t t, OpBuilder &at) {
     for (auto [position, expr] : llvm::enumerate(map.getResults()))
       if (expr == getAffineDimExpr(loop, context))
         return memref::DimOp::create(
-            at, loc, &at == &builder ? mapping.lookup(operand.get())
-                                     : operand.get(),
+            at, loc,
+            &at == &builder ? mapping.lookup(operand.get()) : operand.get(),
             position);
   }
   llvm_unreachable("linalg verifies that every loop bounds some operand");
@@ -353,8 +353,7 @@ void KernelWriter::writeLoops(Value begin, Value end) {
     LinalgOp op = member.op;
     LoopNestContext nest;
     nest.outerVariables.resize(op.getNumLoops());
-    for (auto [loopNumber, variable] :
-         llvm::zip_equal(member.outer, variables))
+    for (auto [loopNumber, variable] : llvm::zip_equal(member.outer, variables))
       nest.outerVariables[loopNumber] = variable;
     nest.mapping = &mapping;
     auto lookup = [&](Value value) { return getBuffer(value); };
@@ -386,9 +385,8 @@ func::FuncOp KernelWriter::write() {
     if (!isa<MemRefType>(captured.getType()))
       continue;
     Value root = getBufferRoot(captured);
-    if (llvm::count_if(roots, [&](Value other) {
-          return mayAlias(root, other);
-        }) == 1)
+    if (llvm::count_if(roots,
+                       [&](Value other) { return mayAlias(root, other); }) == 1)
       function.setArgAttr(number, LLVM::LLVMDialect::getNoAliasAttrName(),
                           builder.getUnitAttr());
   }
@@ -449,8 +447,8 @@ void FormKernelsPass::rewriteGroup(KernelGroup &group, StringRef parentName,
   int64_t grain = std::max<int64_t>(
       1, int64_t(kGrainNanoseconds / getIterationCost(group)));
   IntegerAttr constant;
-  bool isSmall = matchPattern(count, m_Constant(&constant)) &&
-                 constant.getInt() <= grain;
+  bool isSmall =
+      matchPattern(count, m_Constant(&constant)) && constant.getInt() <= grain;
   if (!isSmall)
     call->setAttr("hp.parallel_grain", builder.getI64IntegerAttr(grain));
 

@@ -27,10 +27,10 @@
 #include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
 #include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
 
-#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -187,8 +187,8 @@ static SmallVector<unsigned> getInitialOuterLoops(LinalgOp op) {
   for (OpOperand &init : op.getDpsInitsMutable()) {
     AffineMap map = op.getMatchingIndexingMap(&init);
     llvm::erase_if(outer, [&](unsigned loop) {
-      return !llvm::is_contained(
-          map.getResults(), getAffineDimExpr(loop, map.getContext()));
+      return !llvm::is_contained(map.getResults(),
+                                 getAffineDimExpr(loop, map.getContext()));
     });
   }
   return outer;
@@ -234,9 +234,8 @@ static bool conflicts(const OpenGroup &open, ArrayRef<Access> accesses) {
 
 /// For each outer loop of `member` the loop of `op` that `access` aligns with
 /// it, or nothing.
-static std::optional<unsigned> alignedLoop(const Access &ofMember,
-                                           unsigned memberLoop,
-                                           const Access &ofOp) {
+static std::optional<unsigned>
+alignedLoop(const Access &ofMember, unsigned memberLoop, const Access &ofOp) {
   for (auto [left, right] :
        llvm::zip_equal(ofMember.map.getResults(), ofOp.map.getResults())) {
     auto leftDim = dyn_cast<AffineDimExpr>(left);
@@ -316,8 +315,8 @@ static bool tryJoin(ArrayRef<OpenGroup *> groups, LinalgOp op,
     for (KernelMember &member : open->group.members) {
       SmallVector<unsigned> kept;
       for (unsigned loop : outer)
-        kept.push_back(member.outer[llvm::find(aligned, loop) -
-                                    aligned.begin()]);
+        kept.push_back(
+            member.outer[llvm::find(aligned, loop) - aligned.begin()]);
       merged.group.members.push_back({member.op, std::move(kept)});
     }
     llvm::append_range(merged.accesses, open->accesses);
@@ -352,7 +351,8 @@ static std::optional<SmallVector<Access>> getForeignAccesses(Operation *op) {
         writes = operand == copy.getTarget();
       else if (isMemoryEffectFree(nested))
         writes = false;
-      accesses.push_back({operand, getBufferRoot(operand), AffineMap(), writes});
+      accesses.push_back(
+          {operand, getBufferRoot(operand), AffineMap(), writes});
     }
     return WalkResult::advance();
   });

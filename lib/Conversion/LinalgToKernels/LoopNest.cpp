@@ -20,9 +20,9 @@
 #include "lib/Conversion/LinalgToKernels/LoopNest.h"
 #include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
 
-#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -55,8 +55,7 @@ private:
   void emitBodyOp(Operation &nested);
   Value loadOperand(OpOperand &operand);
   void storeResults();
-  SmallVector<Value> getIndices(OpOperand &operand,
-                                const BufferAccess &access);
+  SmallVector<Value> getIndices(OpOperand &operand, const BufferAccess &access);
   Value getExtent(unsigned loop);
   unsigned getLoopLevel(unsigned loop) const;
   unsigned getMapLevel(AffineMap map) const;
@@ -72,8 +71,8 @@ private:
   Location loc;
   IRMapping mapping; // a copy: body values are private to this nest
   SmallVector<int64_t> extents;
-  SmallVector<unsigned> inner;       // loops written here, outermost first
-  SmallVector<Value> variables;      // of every loop of the op
+  SmallVector<unsigned> inner;  // loops written here, outermost first
+  SmallVector<Value> variables; // of every loop of the op
   DenseMap<Operation *, unsigned> opLevels;
   DenseMap<Value, unsigned> valueLevels;
   unsigned accumulateFrom = 0; // results are loop-carried from this level on
@@ -210,8 +209,7 @@ void LoopNestBuilder::emitBodyOp(Operation &nested) {
   // A load from a buffer of the program (a gather) reads the kernel's view.
   nested.walk([&](memref::LoadOp load) {
     if (load.getMemRef().getParentRegion()->isAncestor(op->getParentRegion()))
-      mapping.map(load.getMemRef(),
-                  context.getBuffer(load.getMemRef()).buffer);
+      mapping.map(load.getMemRef(), context.getBuffer(load.getMemRef()).buffer);
   });
   Operation *clone = builder.clone(nested, mapping);
   clone->walk([&](linalg::IndexOp index) {

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //   1. Every loop has a stride in each operand. Loops of one role are merged
-//      where for every operand the outer stride is the inner one times the inner
-//      size; size 1 loops vanish.
+//      where for every operand the outer stride is the inner one times the
+//      inner size; size 1 loops vanish.
 //   2. One m, one n and one k loop are chosen so that each operand has a unit
 //      stride in one of its two matrix dimensions. Other m and n loops become
 //      batch dimensions (with stride 0 in the operand they do not index).
@@ -69,7 +69,10 @@ ContractionLoops classifyLoops(LinalgOp op) {
     bool inA = maps[0].isFunctionOfDim(loop);
     bool inB = maps[1].isFunctionOfDim(loop);
     bool inC = maps[2].isFunctionOfDim(loop);
-    (!inC ? loops.k : inA && inB ? loops.batch : inA ? loops.m : loops.n)
+    (!inC         ? loops.k
+     : inA && inB ? loops.batch
+     : inA        ? loops.m
+                  : loops.n)
         .push_back(loop);
   }
   return loops;
@@ -91,8 +94,7 @@ static std::array<int64_t, 3> getStrides(LinalgOp op, unsigned loop) {
     int64_t offset;
     if (failed(type.getStridesAndOffset(strides, offset)))
       continue;
-    AffineMap map =
-        op.getMatchingIndexingMap(&op->getOpOperand(number));
+    AffineMap map = op.getMatchingIndexingMap(&op->getOpOperand(number));
     for (auto [position, expr] : llvm::enumerate(map.getResults()))
       if (expr == getAffineDimExpr(loop, map.getContext()))
         result[number] = strides[position];
@@ -107,8 +109,8 @@ void sortByStride(LinalgOp op, unsigned operand,
   });
 }
 
-/// Step 1 for the loops of one role. `leader` is the operand whose strides order
-/// the loops.
+/// Step 1 for the loops of one role. `leader` is the operand whose strides
+/// order the loops.
 static SmallVector<Dim> mergeLoops(LinalgOp op, ArrayRef<unsigned> loops,
                                    unsigned leader) {
   SmallVector<Dim> dims;
@@ -124,8 +126,8 @@ static SmallVector<Dim> mergeLoops(LinalgOp op, ArrayRef<unsigned> loops,
     bool extendsLast = !merged.empty();
     if (extendsLast)
       for (unsigned number = 0; number < 3; ++number)
-        extendsLast &= merged.back().strides[number] ==
-                       dim.strides[number] * dim.extent;
+        extendsLast &=
+            merged.back().strides[number] == dim.strides[number] * dim.extent;
     if (extendsLast) {
       merged.back().extent *= dim.extent;
       merged.back().strides = dim.strides;

@@ -16,8 +16,8 @@
 namespace mlir::hyperparallel {
 
 /// True for contractions of static shape on floats that `hp_rt_matmul`
-/// computes: C[batch, m, n] += sum over k of A[batch, m, k] B[batch, k, n], each
-/// of batch, m, n, k being any number of loops in any order.
+/// computes: C[batch, m, n] += sum over k of A[batch, m, k] B[batch, k, n],
+/// each of batch, m, n, k being any number of loops in any order.
 bool isRuntimeContraction(Operation *op);
 
 /// Arguments of `hp_rt_matmul`, in elements. Operand 0 of the op is `a`, unless

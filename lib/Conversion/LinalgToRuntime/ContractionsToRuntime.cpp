@@ -111,8 +111,8 @@ struct ConvertContractionsToRuntimePass
       if (!result.layout) {
         op->emitError("expected operands with strides that fit a matmul but "
                       "operand #")
-                << result.mismatch.operand << " is " <<
-            op->getOperand(result.mismatch.operand).getType();
+            << result.mismatch.operand << " is "
+            << op->getOperand(result.mismatch.operand).getType();
         return signalPassFailure();
       }
       callMatmul(op, *result.layout);

@@ -81,8 +81,7 @@ static GenericOp packOperand(GenericOp op, unsigned number) {
       builder.getI64IntegerAttr(64));
 
   // The copy runs over the loops of the operand only.
-  AffineMap operandMap =
-      op.getMatchingIndexingMap(&op->getOpOperand(number));
+  AffineMap operandMap = op.getMatchingIndexingMap(&op->getOpOperand(number));
   SmallVector<AffineExpr> renumber(numLoops, getAffineConstantExpr(0, context));
   for (auto [position, loop] : llvm::enumerate(order))
     renumber[loop] = getAffineDimExpr(position, context);

@@ -73,9 +73,9 @@ static Value scaleByPowerOfTwo(ScalarBuilder &s, Value y, Value n) {
 
 /// exp(r) for |r| <= ln2 / 2.
 static Value expOfSmall(ScalarBuilder &s, Value r) {
-  Value tail = s.polynomial(
-      r, {0.50000000966634817, 0.16666517309559611, 0.041666201044049014,
-          0.0083690729898604072, 0.001395080847673735});
+  Value tail = s.polynomial(r, {0.50000000966634817, 0.16666517309559611,
+                                0.041666201044049014, 0.0083690729898604072,
+                                0.001395080847673735});
   return s.add(s.mulAdd(s.mul(r, r), tail, r), s.constant(1.0));
 }
 
@@ -96,11 +96,11 @@ static Value buildExp2(ScalarBuilder &s, Value x) {
 }
 
 static Value buildExpM1(ScalarBuilder &s, Value x) {
-  Value small = s.mul(
-      x, s.polynomial(x, {0.99999999983085641, 0.50000004261083897,
-                          0.16666668357517114, 0.0416653038928049,
-                          0.0083330521398170907, 0.0013997783001035078,
-                          0.00019996826185285303}));
+  Value small =
+      s.mul(x, s.polynomial(x, {0.99999999983085641, 0.50000004261083897,
+                                0.16666668357517114, 0.0416653038928049,
+                                0.0083330521398170907, 0.0013997783001035078,
+                                0.00019996826185285303}));
   Value large = s.sub(buildExp(s, x), s.constant(1.0));
   return s.select(s.less(s.absolute(x), s.constant(0.5)), small, large);
 }
@@ -109,15 +109,14 @@ static Value buildExpM1(ScalarBuilder &s, Value x) {
 static Value buildLog(ScalarBuilder &s, Value x, double scale = 1.0) {
   // Denormals are scaled up first.
   Value isTiny = s.less(x, s.constant(1.17549435e-38));
-  Value normal =
-      s.select(isTiny, s.mul(x, s.constant(8388608.0)), x);
+  Value normal = s.select(isTiny, s.mul(x, s.constant(8388608.0)), x);
   // Exponent and mantissa such that the mantissa is in [sqrt 1/2, sqrt 2).
   Value offset = s.subInt(s.bits(normal), s.integer(0x3f3504f3));
   Value exponent = s.toFloat(s.shiftRight(offset, 23));
-  exponent = s.sub(exponent, s.select(isTiny, s.constant(23.0),
-                                      s.constant(0.0)));
-  Value mantissa = s.fromBits(
-      s.addInt(s.andInt(offset, 0x007fffff), s.integer(0x3f3504f3)));
+  exponent =
+      s.sub(exponent, s.select(isTiny, s.constant(23.0), s.constant(0.0)));
+  Value mantissa =
+      s.fromBits(s.addInt(s.andInt(offset, 0x007fffff), s.integer(0x3f3504f3)));
   Value f = s.sub(mantissa, s.constant(1.0));
   Value tail = s.polynomial(
       f, {0.33333310440127861, -0.24999986595264537, 0.20002226597125847,
@@ -132,8 +131,8 @@ static Value buildLog(ScalarBuilder &s, Value x, double scale = 1.0) {
   if (scale != 1.0)
     result = s.mul(result, s.constant(scale));
   result = s.select(s.equal(x, s.constant(kInfinity)), x, result);
-  result = s.select(s.equal(x, s.constant(0.0)), s.constant(-kInfinity),
-                    result);
+  result =
+      s.select(s.equal(x, s.constant(0.0)), s.constant(-kInfinity), result);
   // Negative or NaN.
   return s.select(s.compare(Predicate::ULT, x, s.constant(0.0)),
                   s.constant(kNaN), result);
@@ -152,15 +151,15 @@ static Value buildLog1p(ScalarBuilder &s, Value x) {
 
 static Value buildTanh(ScalarBuilder &s, Value x) {
   Value square = s.mul(x, x);
-  Value tail = s.polynomial(
-      square, {-0.33333330571327136, 0.13333195910386075, -0.053945378284559711,
-               0.021692606457216847, -0.008156279044917291,
-               0.0021227445938918764});
+  Value tail =
+      s.polynomial(square, {-0.33333330571327136, 0.13333195910386075,
+                            -0.053945378284559711, 0.021692606457216847,
+                            -0.008156279044917291, 0.0021227445938918764});
   Value small = s.mulAdd(s.mul(square, tail), x, x);
   Value magnitude = s.absolute(x);
   Value e = buildExp(s, s.mul(s.atMost(magnitude, 20.0), s.constant(2.0)));
-  Value large = s.sub(s.constant(1.0),
-                      s.div(s.constant(2.0), s.add(e, s.constant(1.0))));
+  Value large =
+      s.sub(s.constant(1.0), s.div(s.constant(2.0), s.add(e, s.constant(1.0))));
   large = s.copySign(large, x);
   return s.select(s.less(magnitude, s.constant(0.625)), small, large);
 }
@@ -174,12 +173,12 @@ static Value buildErf(ScalarBuilder &s, Value x) {
                                7.8891216352599641e-05}));
   Value magnitude = s.absolute(x);
   // log(1 - erf); from 4.1 on, erf is 1 in f32.
-  Value logRest = s.polynomial(
-      s.atMost(magnitude, 4.1),
-      {0.00017812291800711603, -1.1295273531661427, -0.6333328630358811,
-       -0.10827846483128542, 0.025101745366763469, -0.0041537681520976283,
-       0.00042650296056666358, -1.9262319700496538e-05,
-       -1.6977609133160158e-07});
+  Value logRest = s.polynomial(s.atMost(magnitude, 4.1),
+                               {0.00017812291800711603, -1.1295273531661427,
+                                -0.6333328630358811, -0.10827846483128542,
+                                0.025101745366763469, -0.0041537681520976283,
+                                0.00042650296056666358, -1.9262319700496538e-05,
+                                -1.6977609133160158e-07});
   Value large = s.sub(s.constant(1.0), buildExp(s, logRest));
   large = s.copySign(large, x);
   return s.select(s.less(magnitude, s.constant(1.0)), small, large);
@@ -195,21 +194,21 @@ static Value buildSine(ScalarBuilder &s, Value x, int64_t quarters) {
   r = wide.mulAdd(n.number, wide.constant(-6.07710050630396597660e-11), r);
   r = wide.mulAdd(n.number, wide.constant(-2.02226624871116645580e-21), r);
   Value small = arith::TruncFOp::create(s.builder, s.loc, s.type, r);
-  Value quadrant = arith::TruncIOp::create(
-      s.builder, s.loc, s.integerType,
-      wide.addInt(n.integer, wide.integer(quarters)));
+  Value quadrant =
+      arith::TruncIOp::create(s.builder, s.loc, s.integerType,
+                              wide.addInt(n.integer, wide.integer(quarters)));
 
   Value square = s.mul(small, small);
-  Value sinTail = s.polynomial(
-      square, {-0.16666666640612918, 0.0083333292667235152,
-               -0.00019839296128376812, 2.7179398709915256e-06});
+  Value sinTail =
+      s.polynomial(square, {-0.16666666640612918, 0.0083333292667235152,
+                            -0.00019839296128376812, 2.7179398709915256e-06});
   Value sine = s.mulAdd(s.mul(square, sinTail), small, small);
-  Value cosTail = s.polynomial(
-      square, {0.041666666621052104, -0.0013888883598254407,
-               2.4799478620181012e-05, -2.7206787600397205e-07});
-  Value cosine = s.add(s.mulAdd(s.mul(square, square), cosTail,
-                                s.mul(square, s.constant(-0.5))),
-                       s.constant(1.0));
+  Value cosTail =
+      s.polynomial(square, {0.041666666621052104, -0.0013888883598254407,
+                            2.4799478620181012e-05, -2.7206787600397205e-07});
+  Value cosine = s.add(
+      s.mulAdd(s.mul(square, square), cosTail, s.mul(square, s.constant(-0.5))),
+      s.constant(1.0));
   Value value = s.select(s.isNonZero(s.andInt(quadrant, 1)), cosine, sine);
   Value sign = s.shiftLeft(s.andInt(quadrant, 2), 30);
   return s.fromBits(
@@ -228,25 +227,24 @@ static Value buildPow(ScalarBuilder &s, Value x, Value y) {
   constexpr int64_t kRootHalf = 0x3fe6a09e667f3bcd;
   Value offset = w.subInt(w.bits(x64), w.integer(kRootHalf));
   Value exponent = w.toFloat(w.shiftRight(offset, 52));
-  Value mantissa = w.fromBits(w.addInt(
-      w.andInt(offset, 0x000fffffffffffff), w.integer(kRootHalf)));
-  Value ratio = w.div(w.sub(mantissa, w.constant(1.0)),
-                      w.add(mantissa, w.constant(1.0)));
-  Value series = w.polynomial(w.mul(ratio, ratio),
-                              {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9,
-                               2.0 / 11, 2.0 / 13, 2.0 / 15});
-  Value log = w.mulAdd(exponent, w.constant(0.6931471805599453),
-                       w.mul(ratio, series));
+  Value mantissa = w.fromBits(
+      w.addInt(w.andInt(offset, 0x000fffffffffffff), w.integer(kRootHalf)));
+  Value ratio =
+      w.div(w.sub(mantissa, w.constant(1.0)), w.add(mantissa, w.constant(1.0)));
+  Value series = w.polynomial(
+      w.mul(ratio, ratio),
+      {2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15});
+  Value log =
+      w.mulAdd(exponent, w.constant(0.6931471805599453), w.mul(ratio, series));
   // exp
   Value product = w.atLeast(w.atMost(w.mul(y64, log), 700.0), -700.0);
-  Rounded n =
-      roundToInteger(w, w.mul(product, w.constant(1.4426950408889634)));
+  Rounded n = roundToInteger(w, w.mul(product, w.constant(1.4426950408889634)));
   Value r = w.mulAdd(n.number, w.constant(-0.6931471805599453), product);
-  Value e = w.polynomial(
-      r, {1.0000000000000149, 0.99999999999998923, 0.49999999999417349,
-          0.16666666666728869, 0.041666667047090919, 0.0083333333594985091,
-          0.0013888800917789532, 0.00019841175926195174,
-          2.4884832931029993e-05, 2.7644361155787958e-06});
+  Value e = w.polynomial(r, {1.0000000000000149, 0.99999999999998923,
+                             0.49999999999417349, 0.16666666666728869,
+                             0.041666667047090919, 0.0083333333594985091,
+                             0.0013888800917789532, 0.00019841175926195174,
+                             2.4884832931029993e-05, 2.7644361155787958e-06});
   Value power =
       w.fromBits(w.shiftLeft(w.addInt(n.integer, w.integer(1023)), 52));
   Value result =
@@ -275,11 +273,11 @@ static Value buildPow(ScalarBuilder &s, Value x, Value y) {
   result = s.select(isOddInteger, signedResult, result);
   Value isUndefined = arith::AndIOp::create(
       s.builder, s.loc,
-      s.select(s.less(x, zero),
-               arith::CmpFOp::create(s.builder, s.loc, Predicate::UNE, whole,
-                                     y),
-               arith::ConstantOp::create(s.builder, s.loc,
-                                         s.builder.getBoolAttr(false))),
+      s.select(
+          s.less(x, zero),
+          arith::CmpFOp::create(s.builder, s.loc, Predicate::UNE, whole, y),
+          arith::ConstantOp::create(s.builder, s.loc,
+                                    s.builder.getBoolAttr(false))),
       s.less(magnitude, infinity));
   result = s.select(isUndefined, s.constant(kNaN), result);
   Value hasNaN = s.compare(Predicate::UNO, x, y);
@@ -314,7 +312,8 @@ static Value buildConstantPow(ScalarBuilder &s, Value x, double exponent) {
 /// Half away from zero.
 static Value buildRound(ScalarBuilder &s, Value x) {
   // The largest number below a half: adding a half would round 0.49999997 up.
-  Value almostHalf = s.constant(s.type.isF32() ? 0.49999997 : 0.49999999999999994);
+  Value almostHalf =
+      s.constant(s.type.isF32() ? 0.49999997 : 0.49999999999999994);
   return math::TruncOp::create(s.builder, s.loc,
                                s.add(x, s.copySign(almostHalf, x)));
 }
@@ -334,8 +333,8 @@ static Value expand(OpBuilder &builder, Operation *op) {
   if (auto pow = dyn_cast<math::PowFOp>(op)) {
     FloatAttr exponent;
     if (matchPattern(pow.getRhs(), m_Constant(&exponent)))
-      if (Value product = buildConstantPow(s, pow.getLhs(),
-                                           exponent.getValueAsDouble()))
+      if (Value product =
+              buildConstantPow(s, pow.getLhs(), exponent.getValueAsDouble()))
         return product;
     return type.isF32() ? buildPow(s, pow.getLhs(), pow.getRhs()) : Value();
   }

@@ -231,6 +231,48 @@ static void exportAbiVersion(ModuleOp module) {
                          builder.getI32IntegerAttr(kAbiVersion));
 }
 
+/// A buffer without elements, such as 3x0x2, as a row of none: its strides are
+/// not static, which MLIR's bare pointers ask for.
+static MemRefType getFlatEmptyType(Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref || memref.getRank() < 2 || !memref.hasStaticShape() ||
+      memref.getNumElements() != 0)
+    return {};
+  return MemRefType::get({0}, memref.getElementType(), MemRefLayoutAttrInterface(),
+                         memref.getMemorySpace());
+}
+
+/// Another view of no elements is any buffer of none.
+static Value makeEmpty(OpBuilder &builder, Location loc, MemRefType type) {
+  return memref::AllocaOp::create(builder, loc, type);
+}
+
+/// Functions take empty buffers flat.
+static void flattenEmptyArguments(ModuleOp module) {
+  module.walk([](func::FuncOp function) {
+    if (function.isExternal())
+      return;
+    OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
+    for (BlockArgument argument : function.getArguments()) {
+      MemRefType flat = getFlatEmptyType(argument.getType());
+      if (!flat)
+        continue;
+      auto type = cast<MemRefType>(argument.getType());
+      argument.setType(flat);
+      argument.replaceAllUsesWith(
+          makeEmpty(builder, argument.getLoc(), type));
+    }
+    function.setType(builder.getFunctionType(
+        function.front().getArgumentTypes(), function.getResultTypes()));
+  });
+  module.walk([](func::CallOp call) {
+    OpBuilder builder(call);
+    for (OpOperand &operand : call->getOpOperands())
+      if (MemRefType flat = getFlatEmptyType(operand.get().getType()))
+        operand.set(makeEmpty(builder, call.getLoc(), flat));
+  });
+}
+
 /// Attributes of the program level mean nothing to LLVM.
 static void dropProgramAttributes(func::FuncOp function) {
   auto isForLLVM = [](NamedAttribute attribute) {
@@ -355,6 +397,7 @@ void ConvertToLLVMPass::runOnOperation() {
   module.walk([&](cf::AssertOp op) { assertions.push_back(op); });
   llvm::for_each(assertions, lowerAssert);
   module.walk(dropProgramAttributes);
+  flattenEmptyArguments(module);
   declareMemoryFunctions(module);
   if (failed(convertDialects()))
     return signalPassFailure();

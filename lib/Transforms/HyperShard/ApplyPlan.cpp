@@ -3,17 +3,19 @@
 //===----------------------------------------------------------------------===//
 // In: an imported program, and a plan with exact names (globs were matched by
 // whoever wrote it). Out: the mesh; shardings on the arguments and results of
-// @main; a constraint behind every call of a block that the plan names; and, for
-// an argument that is used in another layout than it is stored in, one constraint
-// where it is used. It is placed in the innermost function that uses the argument
-// for more than handing it on, before its first use there: so that parameters of
-// a block are gathered when the block runs, not before.
+// @main; a constraint behind every call of a block that the plan names; and,
+// for an argument that is used in another layout than it is stored in, one
+// constraint where it is used. It is placed in the innermost function that uses
+// the argument for more than handing it on, before its first use there: so that
+// parameters of a block are gathered when the block runs, not before.
 //
-//   1. read the plan; find what it names; check every sharding against the mesh;
+//   1. read the plan; find what it names; check every sharding against the
+//   mesh;
 //   2. decide instances: starting from @main, follow the arguments that need a
 //      constraint into the callees. A (function, layouts of its arguments) pair
 //      is one instance; calls that agree share it;
-//   3. clone functions that have several instances, then annotate each and point
+//   3. clone functions that have several instances, then annotate each and
+//   point
 //      its calls at their instances.
 //
 // Cost: O(ops + names + calls * instances of the callee).
@@ -35,8 +37,7 @@ using namespace mlir::hyperparallel::hypershard;
 
 static constexpr StringLiteral kName = "hp.name";
 static constexpr StringLiteral kPath = "hp.path";
-static constexpr StringLiteral kSharding =
-    HyperShardDialect::kShardingAttrName;
+static constexpr StringLiteral kSharding = HyperShardDialect::kShardingAttrName;
 
 namespace {
 
@@ -137,8 +138,7 @@ LogicalResult PlanReader::readMesh() {
     const llvm::json::Array *pair = value.getAsArray();
     auto axis = pair && pair->size() == 2 ? (*pair)[0].getAsString()
                                           : std::optional<StringRef>();
-    auto size =
-        axis ? (*pair)[1].getAsInteger() : std::optional<int64_t>();
+    auto size = axis ? (*pair)[1].getAsInteger() : std::optional<int64_t>();
     if (!size)
       return emit() << "expected an axis such as [\"dp\", 2]";
     auto part = getVerified<MeshAxisAttr>(emit, context, *axis, *size);
@@ -154,8 +154,8 @@ LogicalResult PlanReader::readMesh() {
         return emit() << "expected device ids to be whole numbers";
       ids.push_back(*id);
     }
-  meshAttr = getVerified<MeshAttr>(emit, context, ArrayRef(parts),
-                                   ArrayRef(ids));
+  meshAttr =
+      getVerified<MeshAttr>(emit, context, ArrayRef(parts), ArrayRef(ids));
   return success(bool(meshAttr));
 }
 
@@ -223,9 +223,8 @@ LogicalResult ApplyPlan::declareMesh(const PlanReader &plan) {
     auto mesh = dyn_cast<MeshOp>(old);
     if (mesh && mesh.getMesh() == plan.mesh())
       return success();
-    return old->emitError()
-           << "the plan's mesh @" << plan.meshName()
-           << " has the name of this, which is something else";
+    return old->emitError() << "the plan's mesh @" << plan.meshName()
+                            << " has the name of this, which is something else";
   }
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   MeshOp::create(builder, module.getLoc(), plan.meshName(), plan.mesh());
@@ -243,12 +242,12 @@ static LogicalResult refuseUnknown(const llvm::json::Object &section,
   if (unknown.empty())
     return success();
   llvm::sort(unknown);
-  return blame->emitError() << "plan: the program has no " << what
-                            << " named `" << unknown.front() << "`";
+  return blame->emitError() << "plan: the program has no " << what << " named `"
+                            << unknown.front() << "`";
 }
 
-FailureOr<Placements>
-ApplyPlan::argumentPlacements(const PlanReader &plan, func::FuncOp main) {
+FailureOr<Placements> ApplyPlan::argumentPlacements(const PlanReader &plan,
+                                                    func::FuncOp main) {
   const llvm::json::Object &section = plan.section("arguments");
   llvm::StringSet<> known;
   Placements placements(main.getNumArguments());
@@ -290,9 +289,8 @@ LogicalResult ApplyPlan::annotateResults(const PlanReader &plan,
     const llvm::json::Value *value = section.get(name.getValue());
     if (!value)
       continue;
-    ShardingAttr sharding =
-        plan.sharding(value, main.getResultTypes()[i], main,
-                      "result `" + name.getValue() + "`");
+    ShardingAttr sharding = plan.sharding(value, main.getResultTypes()[i], main,
+                                          "result `" + name.getValue() + "`");
     if (!sharding)
       return failure();
     main.setResultAttr(i, kSharding, sharding);
@@ -326,12 +324,11 @@ LogicalResult ApplyPlan::constrainBlocks(const PlanReader &plan) {
       if (!text)
         continue;
       ++numFound;
-      ShardingAttr sharding =
-          plan.sharding(text, result.getType(), call, what);
+      ShardingAttr sharding = plan.sharding(text, result.getType(), call, what);
       if (!sharding)
         return failure();
-      auto constraint = ConstraintOp::create(builder, call.getLoc(),
-                                             result.getType(), result, sharding);
+      auto constraint = ConstraintOp::create(
+          builder, call.getLoc(), result.getType(), result, sharding);
       result.replaceAllUsesExcept(constraint, constraint);
       ++numConstraints;
     }
@@ -428,8 +425,8 @@ void ApplyPlan::constrainUses(BlockArgument argument, ShardingAttr use) {
   if (uses.empty())
     return;
   OpBuilder builder(first);
-  auto constraint = ConstraintOp::create(
-      builder, argument.getLoc(), argument.getType(), argument, use);
+  auto constraint = ConstraintOp::create(builder, argument.getLoc(),
+                                         argument.getType(), argument, use);
   for (OpOperand *operand : uses)
     operand->set(constraint);
   ++numConstraints;

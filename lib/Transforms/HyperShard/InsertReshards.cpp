@@ -2,15 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // What: reshards go where a value is not split as its user needs it.
-// In: every tensor has a sharding. Out: for every op there are factor axes under
-// which all its operands and results have their layouts (inferFactorAxes); the
-// sources of every data-flow edge have the edge's sharding; no constraint and no
-// barrier is left.
+// In: every tensor has a sharding. Out: for every op there are factor axes
+// under which all its operands and results have their layouts
+// (inferFactorAxes); the sources of every data-flow edge have the edge's
+// sharding; no constraint and no barrier is left.
 //
 // How, for each op with a rule, in program order:
 //  1. Collect ways to split its factors (SplitChoices): what each tensor
 //     suggests, completed by the others; each also without its reduction axes.
-//  2. Take the one of least seconds: the reshards that its operands need, the op
+//  2. Take the one of least seconds: the reshards that its operands need, the
+//  op
 //     itself on local shapes, and the reshards of its results to the shardings
 //     that propagation gave them. A tie goes to the first.
 //  3. Reshard operands (once per value and layout in a block). The results get
@@ -22,8 +23,8 @@
 // Then edges, constraints, barriers and manual regions.
 //
 // Cost: O(ops * tensors of an op) plans, which the planner remembers.
-// Limits: choices are made op by op, in order; a reshard is not moved to a place
-// where the value is smaller (see hypershard-optimize-collectives).
+// Limits: choices are made op by op, in order; a reshard is not moved to a
+// place where the value is smaller (see hypershard-optimize-collectives).
 //===----------------------------------------------------------------------===//
 #include "dialects/Interfaces/CostOpInterface.h"
 #include "lib/Analysis/CostModel.h"
@@ -199,9 +200,8 @@ LogicalResult Resharder::split(Operation *op, const ShardingRule &rule,
     if (failed(whole))
       return failure();
     Operation *reshardOp = whole->getDefiningOp();
-    value.replaceUsesWithIf(*whole, [&](OpOperand &use) {
-      return use.getOwner() != reshardOp;
-    });
+    value.replaceUsesWithIf(
+        *whole, [&](OpOperand &use) { return use.getOwner() != reshardOp; });
   }
   return success();
 }
@@ -222,8 +222,8 @@ static ReshardOp reducedSum(Value value, const ProgramLayouts &layouts) {
 /// same way: f(reduce(a), reduce(b)) = reduce(f(a, b)), with less communication
 /// if the result is smaller than the operands together, and not with more if it
 /// is as large.
-static SmallVector<ReshardOp, 2> sumsToReduceLater(const ShardingRule &rule,
-                                                   const ProgramLayouts &layouts) {
+static SmallVector<ReshardOp, 2>
+sumsToReduceLater(const ShardingRule &rule, const ProgramLayouts &layouts) {
   SmallVector<ReshardOp, 2> sums;
   int64_t operandBytes = 0;
   if (!rule.isAdditive || rule.results.size() != 1)
@@ -232,10 +232,10 @@ static SmallVector<ReshardOp, 2> sumsToReduceLater(const ShardingRule &rule,
     if (!operand.isRead)
       continue;
     ReshardOp sum = reducedSum(operand.value, layouts);
-    if (!sum || layouts.layoutOf(sum.getInput()).partial !=
-                    layouts.layoutOf((sums.empty() ? sum : sums.front())
-                                         .getInput())
-                        .partial)
+    if (!sum ||
+        layouts.layoutOf(sum.getInput()).partial !=
+            layouts.layoutOf((sums.empty() ? sum : sums.front()).getInput())
+                .partial)
       return {};
     sums.push_back(sum);
     operandBytes += byteSize(operand.value.getType());
@@ -298,8 +298,8 @@ LogicalResult Resharder::visitOp(Operation *op) {
     return kernelSeconds(work, elementType);
   });
   if (choices.ways().size() > 1)
-    remark::passed(op->getLoc(), remark::RemarkOpts::name("split").category(
-                                     DEBUG_TYPE))
+    remark::passed(op->getLoc(),
+                   remark::RemarkOpts::name("split").category(DEBUG_TYPE))
         << remark::add("way {0} of {1}: {2} bytes and {3} s, next best {4} s",
                        best.index, choices.ways().size(), best.bytes,
                        best.seconds, best.nextSeconds);
@@ -337,9 +337,9 @@ LogicalResult Resharder::replaceAnnotation(Operation *op,
 LogicalResult Resharder::visitManual(ManualOp op) {
   for (auto [operand, attr] :
        llvm::zip_equal(op->getOpOperands(), op.getInShardings()))
-    if (failed(reshardOperand(operand, op,
-                              TensorLayout::fromAttr(cast<ShardingAttr>(attr),
-                                                     layouts.mesh()))))
+    if (failed(reshardOperand(
+            operand, op,
+            TensorLayout::fromAttr(cast<ShardingAttr>(attr), layouts.mesh()))))
       return failure();
   return success();
 }

@@ -8,7 +8,8 @@
 // its tensors hold there, agrees on one list per factor, and lets every tensor
 // whose dimensions are open extend to it on the minor side. Dimensions only
 // grow, so a work list reaches a fixed point.
-//   for each user priority p:           dimensions of later priorities are unseen
+//   for each user priority p:           dimensions of later priorities are
+//   unseen
 //     Elementwise   one-to-one ops, edges: what has one meaning spreads first
 //     PassThrough   all ops, factors that every device computes for itself
 //     Agreed        all factors, as far as all tensors of a node agree
@@ -114,8 +115,8 @@ Propagation::collectClaims(const PropagationNode &node) const {
         AxisList head = rest;
         int64_t size = node.factors[factor].size;
         bool isMinor = index + 1 == factors.size();
-        if (!isMinor && !(numShards(rest) <= size &&
-                          size % numShards(rest) == 0)) {
+        if (!isMinor &&
+            !(numShards(rest) <= size && size % numShards(rest) == 0)) {
           auto parts = splitAxes(rest, size);
           if (!parts)
             break;
@@ -133,8 +134,8 @@ Propagation::collectClaims(const PropagationNode &node) const {
 }
 
 /// What no claim contradicts: per factor the longest list of which all others
-/// are heads (or what they have in common), as far as no other factor claims the
-/// same axes.
+/// are heads (or what they have in common), as far as no other factor claims
+/// the same axes.
 FactorAxes Propagation::agree(const PropagationNode &node,
                               ArrayRef<Claim> claims) const {
   FactorAxes axes(node.factors.size());
@@ -255,8 +256,8 @@ void Propagation::extend(const NodeTensor &tensor, const PropagationNode &node,
       if (other != index)
         taken.append(state.axes);
     AxisList fits = prefixWithoutOverlap(*more, taken);
-    if (fits.empty() || numShards(fits) * numShards(dim.axes) >
-                            value.type.getDimSize(index))
+    if (fits.empty() ||
+        numShards(fits) * numShards(dim.axes) > value.type.getDimSize(index))
       continue;
     dim.axes.append(fits);
     dim.axes = mergeAxes(dim.axes);
@@ -278,8 +279,8 @@ void Propagation::visit(unsigned id) {
   SmallVector<Claim> claims = collectClaims(node);
   if (claims.empty())
     return;
-  FactorAxes axes = level == Level::ByCost ? decideByCost(node, claims)
-                                           : agree(node, claims);
+  FactorAxes axes =
+      level == Level::ByCost ? decideByCost(node, claims) : agree(node, claims);
   for (const NodeTensor &tensor : node.tensors)
     if (tensor.isTarget)
       extend(tensor, node, axes);
@@ -308,8 +309,8 @@ void Propagation::run() {
       priorities.insert(dim.priority);
   for (int64_t next : priorities) {
     priority = next;
-    for (Level each : {Level::Elementwise, Level::PassThrough, Level::Agreed,
-                       Level::ByCost})
+    for (Level each :
+         {Level::Elementwise, Level::PassThrough, Level::Agreed, Level::ByCost})
       runLevel(each);
   }
 }

@@ -60,8 +60,8 @@ static FailureOr<SmallVector<func::FuncOp>> callersFirst(ModuleOp module) {
     for (CallGraphNode *node : *scc) {
       if (node->isExternal())
         continue;
-      auto function = dyn_cast<func::FuncOp>(
-          node->getCallableRegion()->getParentOp());
+      auto function =
+          dyn_cast<func::FuncOp>(node->getCallableRegion()->getParentOp());
       if (!function)
         continue;
       if (scc.hasCycle())

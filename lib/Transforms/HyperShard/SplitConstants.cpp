@@ -5,10 +5,10 @@
 // In: any program. Out: a constant-like tensor has at most one use.
 // How: a value is constant-like if its op has no side effects and reads no
 //   tensor but constant-like ones, nothing from memory, and no block argument
-//   that is a tensor. Ops are visited in program order, so that chains (empty ->
-//   fill) are known before their users; then in reverse order each value with
-//   several uses is cloned, which gives its own operands more uses, which are
-//   met later.
+//   that is a tensor. Ops are visited in program order, so that chains (empty
+//   -> fill) are known before their users; then in reverse order each value
+//   with several uses is cloned, which gives its own operands more uses, which
+//   are met later.
 // Cost: linear in ops, times the length of constant-like chains (a handful).
 //   Chains that are longer than `kMaxChain` are left alone: copying them would
 //   cost more than a reshard of the result.
@@ -57,10 +57,10 @@ static unsigned chainLength(Operation *op, const ChainLengths &known) {
   for (Region &region : op->getRegions())
     region.walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
-        capturesTensor |= isa<RankedTensorType>(operand.getType()) &&
-                          !op->isProperAncestor(
-                              operand.getParentRegion()->getParentOp()) &&
-                          operand.getParentRegion() != &region;
+        capturesTensor |=
+            isa<RankedTensorType>(operand.getType()) &&
+            !op->isProperAncestor(operand.getParentRegion()->getParentOp()) &&
+            operand.getParentRegion() != &region;
     });
   return capturesTensor || length + 1 > kMaxChain ? 0 : length + 1;
 }
@@ -77,8 +77,9 @@ static SmallVector<Operation *> findConstantLike(func::FuncOp function) {
       ops.push_back(op);
     }
     // The bodies of structured ops hold scalars.
-    return isa<linalg::LinalgOp, tensor::GenerateOp>(op) ? WalkResult::skip()
-                                                         : WalkResult::advance();
+    return isa<linalg::LinalgOp, tensor::GenerateOp>(op)
+               ? WalkResult::skip()
+               : WalkResult::advance();
   });
   return ops;
 }

@@ -22,8 +22,8 @@ import sys
 
 if "torch_mlir" in sys.modules:
     raise ImportError(
-        "torch_mlir is loaded in this process and must not share one with hyperparallel.dialects: its MLIR would change "
-        "what ours compiles; import models with hyperparallel.frontend, which uses a worker process"
+        "torch_mlir is loaded in this process and must not share one with hyperparallel.dialects: its MLIR would "
+        "change what ours compiles; import models with hyperparallel.frontend, which uses a worker process"
     )
 
 from mlir import ir

@@ -2,7 +2,7 @@
 """HyperShard: how every tensor is split over a mesh of devices.
 
 Attributes are made by ``mesh_attr``, ``axis``, ``dim`` and ``sharding``; ops by the functions named as they are. All
-take plain Python where that says it: an axis is its name, a dimension a list of axes, ``...`` at its end leaves it open.
+plain Python where that says it: an axis is its name, a dimension a list of axes, ``...`` at its end leaves it open.
 
 >>> from mlir import ir
 >>> with ir.Context():

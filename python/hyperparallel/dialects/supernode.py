@@ -15,7 +15,7 @@ classes are for whoever builds machines by hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from mlir import ir
@@ -143,7 +143,7 @@ def set_machine(module: ir.Module, machine: machines.Machine | str) -> None:
 
 
 @contextmanager
-def machine_set(module: ir.Module, machine: machines.Machine | str | None) -> Iterator[None]:
+def machine_set(module: ir.Module, machine: machines.Machine | str | None) -> Generator[None]:
     """Gives a module another machine for a while; None leaves it the one that it has.
 
     Raises:

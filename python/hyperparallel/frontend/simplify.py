@@ -128,6 +128,6 @@ def _normalized(node: Node, graph: Graph) -> Node:
         along = node.args[1] if len(node.args) > 1 else ()
         dims = tuple(dim % rank for dim in (along if isinstance(along, tuple) else (along,))) or tuple(range(rank))
         return dataclasses.replace(
-            node, target=KERNEL, args=(node.args[0],), kwargs={"kernel": _KERNELS[node.target], "dims": dims}
+            node, target=KERNEL, args=node.args[:1], kwargs={"kernel": _KERNELS[node.target], "dims": dims}
         )
     return node

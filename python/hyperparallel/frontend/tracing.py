@@ -171,6 +171,8 @@ def trace_module(
         raise
     except Exception as error:
         raise _tracing_failure(error, stack.path(), module) from error
+    if progress is not None:
+        progress(len(stack.names), len(stack.names))  # containers never run, and some modules may not either
     return _to_traced_module(traced, name, (*inputs, *state), tuple(output_names), tuple(stack.instances), module)
 
 

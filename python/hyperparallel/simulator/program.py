@@ -157,11 +157,12 @@ def simulate_file(
         content = Path(path).read_bytes()
     except OSError as error:
         raise CompilationError(f"{path}: cannot read the file: {error.strerror}") from None
-    with ir.Context() as context:
-        dialects.register(context)
+    context = ir.Context()
+    dialects.register(context)
+    with context:
         try:
             module = ir.Module.parse(content)
-        except ir.MLIRError as error:
+        except ir.MLIRError as error:  # pyright: ignore[reportAttributeAccessIssue] (absent from the stubs)
             said = [str(diagnostic.message) for diagnostic in error.error_diagnostics]
             raise CompilationError(f"{path}: expected a program but it cannot be read", diagnostics=said) from None
         return simulate_program(module, machine=machine, function=function)

@@ -9,5 +9,6 @@ from __future__ import annotations
 
 from hyperparallel.testing.layout import Padding
 from hyperparallel.testing.sharded import Executor, ShardedRun, Sharding, run_sharded, run_unsharded
+from hyperparallel.testing.torch_models import check_torch
 
-__all__ = ["Executor", "Padding", "ShardedRun", "Sharding", "run_sharded", "run_unsharded"]
+__all__ = ["Executor", "Padding", "ShardedRun", "Sharding", "check_torch", "run_sharded", "run_unsharded"]

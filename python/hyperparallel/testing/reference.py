@@ -21,7 +21,7 @@ import numpy as np
 from mlir import ir
 from mlir.passmanager import PassManager
 
-import hyperparallel.dialects  # noqa: F401  (registers what the programs are written in)
+import hyperparallel.dialects  # noqa: F401  # pyright: ignore[reportUnusedImport]  (registers them)
 from hyperparallel.errors import HyperParallelError, RuntimeFailure
 from hyperparallel.testing import scalars
 from hyperparallel.testing.exchange import Exchange, Traffic
@@ -46,7 +46,7 @@ def dtype_of(kind: ir.Type) -> np.dtype[Any]:
     """The numpy type of an element type."""
     text = str(kind)
     if text == "bf16":
-        import ml_dtypes
+        import ml_dtypes  # pyright: ignore[reportMissingImports]
 
         return np.dtype(ml_dtypes.bfloat16)
     table = {"f16": "f2", "f32": "f4", "f64": "f8", "index": "i8", "i1": "?"}
@@ -167,7 +167,7 @@ class _Machine:
     def _linalg_generic(
         self, op: ir.Operation, operands: list[Value], values: dict[ir.Value, Value], *_: Any
     ) -> list[Value]:
-        maps = [cast("ir.AffineMap", cast("Any", entry).value) for entry in cast("Any", op.attributes["indexing_maps"])]
+        maps = [cast("ir.AffineMap", entry.value) for entry in cast("Any", op.attributes["indexing_maps"])]
         reductions = ["reduction" in str(entry) for entry in cast("Any", op.attributes["iterator_types"])]
         num_inputs = next(iter(cast("Any", op.attributes["operandSegmentSizes"])))
         extents = _loop_extents(maps, operands)

@@ -148,7 +148,7 @@ def run_sharded(
 def _parse(text: str) -> ir.Module:
     try:
         return ir.Module.parse(text)
-    except ir.MLIRError as error:
+    except ir.MLIRError as error:  # pyright: ignore[reportAttributeAccessIssue]
         raise CompilationError("the program does not parse", diagnostics=[str(error)]) from None
 
 
@@ -193,7 +193,7 @@ def _sharding(sharding: str | Sequence[Sequence[str]]) -> ir.Attribute:
     text = sharding if sharding.startswith("#") else f"#hypershard.sharding<@mesh, {sharding}>"
     try:
         return hypershard.parse_sharding(text)
-    except (ir.MLIRError, ValueError) as error:
+    except (ir.MLIRError, ValueError) as error:  # pyright: ignore[reportAttributeAccessIssue]
         raise CompilationError(f"{sharding} is no sharding", diagnostics=[str(error)]) from None
 
 
@@ -201,7 +201,7 @@ def _compile(module: ir.Module, passes: Sequence[str]) -> None:
     for name in passes:
         try:
             PassManager.parse(f"builtin.module({name})").run(module.operation)
-        except ir.MLIRError as error:
+        except ir.MLIRError as error:  # pyright: ignore[reportAttributeAccessIssue]
             raise CompilationError("the program was refused", diagnostics=[str(error)], pass_name=name) from None
 
 

@@ -149,14 +149,26 @@ func.func @blocks(%x: tensor<4xf32> {hypershard.sharding = #hypershard.sharding<
 
 // -----
 
+hypershard.mesh @m = <["a"=2, "b"=2]>
+// expected-note@+1 {{an operand is #hypershard.sharding<@m, [{"a"}, {"b"}]>}}
+func.func @reshape(%x: tensor<2x3xf32> {hypershard.sharding = #hypershard.sharding<@m, [{"a"}, {"b"}]>}) -> tensor<6xf32> {
+  // expected-error@+4 {{expected operands and results to be split as its rule allows, with every reshard inserted}}
+  // expected-note@+3 {{the rule is ([i, j]) -> ([ij])}}
+  // expected-note@+2 {{a result is #hypershard.sharding<@m, [{"a", "b"}]>}}
+  // expected-note@+1 {{run hypershard-insert-reshards and hypershard-lower-reshards first}}
+  %y = tensor.collapse_shape %x [[0, 1]] {hypershard.sharding = #hypershard.sharding<@m, [{"a", "b"}]>} : tensor<2x3xf32> into tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+
+// -----
+
 hypershard.mesh @m = <["a"=2]>
-func.func @reshape(%x: tensor<2x3xf32> {hypershard.sharding = #hypershard.sharding<@m, [{"a"}, {}]>}, %l: index) -> tensor<?x3xf32> {
+func.func @pad(%x: tensor<2x3xf32> {hypershard.sharding = #hypershard.sharding<@m, [{"a"}, {}]>}, %l: index) -> tensor<4x5xf32> {
   %c0 = arith.constant 0.0 : f32
   // expected-error@+1 {{cannot be split with a padding of dimension 1 that is not constant}}
-  %y = tensor.pad %x low[0, 0] high[0, %l] {
+  %y = tensor.pad %x low[1, %l] high[1, 0] {
   ^bb0(%i: index, %j: index):
     tensor.yield %c0 : f32
-  } {hypershard.sharding = #hypershard.sharding<@m, [{"a"}, {}]>} : tensor<2x3xf32> to tensor<2x?xf32>
-  %z = tensor.cast %y : tensor<2x?xf32> to tensor<?x3xf32>
-  return %z : tensor<?x3xf32>
+  } {hypershard.sharding = #hypershard.sharding<@m, [{"a"}, {}]>} : tensor<2x3xf32> to tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
 }

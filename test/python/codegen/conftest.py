@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parent))  # for codegen_cases
-from codegen_cases import Array, Execute, compile_text, run_program  # noqa: E402
+from codegen_cases import Array, Execute, compile_text, run_program
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Execute
+from codegen_cases import Execute
 from numpy.typing import NDArray
 from test_execution import numbers
 

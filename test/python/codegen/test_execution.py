@@ -209,8 +209,15 @@ def softmax_layernorm(rows: int, columns: int) -> str:
         linalg.yield %r : f32
       }} -> {full}
       {reduce("var", "addf", "%sq", "%zero")}
-      {combine("y", "%v = arith.divf %b, %n : f32 %w = arith.addf %v, %eps : f32 %s = math.rsqrt %w : f32 "
-               "%r = arith.mulf %a, %s : f32", "%c", "%var")}
+      {
+        combine(
+            "y",
+            "%v = arith.divf %b, %n : f32 %w = arith.addf %v, %eps : f32 %s = math.rsqrt %w : f32 "
+            "%r = arith.mulf %a, %s : f32",
+            "%c",
+            "%var",
+        )
+    }
       return %y : {full}
     }}"""
 

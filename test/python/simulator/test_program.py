@@ -124,6 +124,19 @@ def test_a_result_takes_the_place_of_its_destination() -> None:
     assert result.tiers[0].peak == 3 * 40000
 
 
+def test_an_empty_tensor_takes_no_memory_until_it_is_written() -> None:
+    result = run(f"""
+      func.func @main(%x: {T}, %w: {T}) -> {T} {{
+        %e = tensor.empty() : {T}
+        %0 = {matmul("x", "w", "e")}
+        %1 = {matmul("x", "x", "e")}
+        %2 = arith.addf %0, %1 : {T}
+        return %2 : {T}
+      }}""")
+    # Two arguments, then both products beside each other, and the sum beside them; only the sum is left.
+    assert [bytes for _, bytes in result.tiers[0].timeline] == [120000, 160000, 200000, 120000]
+
+
 def test_no_such_function() -> None:
     with pytest.raises(SimulationError, match="expected a function @main with one block to simulate"):
         run("")

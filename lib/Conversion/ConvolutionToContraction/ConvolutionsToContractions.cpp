@@ -1,4 +1,4 @@
-//===- ConvolutionToContraction.cpp - Convolutions as matmuls -------------===//
+//===- ConvolutionsToContractions.cpp - Convolutions as matmuls -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -7,15 +7,17 @@
 // Any convolution with input and output channels, whatever its layout, strides,
 // dilations and groups:
 //
-//   1. The image is gathered to patches: a tensor with a dimension for every loop
-//      that the image's indexing map uses. With stride 1 the image loops come last,
-//      else the filter loops do: what is contiguous in the image stays so.
+//   1. The image is gathered to patches: a tensor with a dimension for every
+//   loop
+//      that the image's indexing map uses. With stride 1 the image loops come
+//      last, else the filter loops do: what is contiguous in the image stays
+//      so.
 //   2. The convolution becomes the same loops over patches, which index every
 //      operand plainly: a contraction, which the runtime's matmul computes.
 //
-// Filters of size 1 with stride 1 need no patches. Patches take as many times the
-// image's memory as windows overlap. Depthwise convolutions (no reduction over
-// channels) stay as they are: they become kernels.
+// Filters of size 1 with stride 1 need no patches. Patches take as many times
+// the image's memory as windows overlap. Depthwise convolutions (no reduction
+// over channels) stay as they are: they become kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,8 +73,8 @@ static Value gatherPatches(IRRewriter &rewriter, GenericOp op,
   AffineMap source = op.getMatchingIndexingMap(image).replaceDimsAndSymbols(
       renumber, {}, loops.size(), /*numResultSyms=*/0);
   auto type = cast<RankedTensorType>(image->get().getType());
-  Value empty = tensor::EmptyOp::create(rewriter, loc, shape,
-                                        type.getElementType());
+  Value empty =
+      tensor::EmptyOp::create(rewriter, loc, shape, type.getElementType());
   SmallVector<utils::IteratorType> iterators(loops.size(),
                                              utils::IteratorType::parallel);
   return GenericOp::create(
