@@ -20,6 +20,8 @@ from scale import SCALE
 class Net(nn.Module):
     def __init__(self, width):
         super().__init__()
+        # As in the configurations of transformers: differs from process to process, and here from call to call.
+        self._original_object_hash = id(object()) + int(torch.randint(1 << 40, ()))
         self.first = nn.Linear(6, width)
         self.second = nn.Linear(width, 5)
     def forward(self, x):
