@@ -57,8 +57,8 @@ static void lowerAssert(cf::AssertOp op) {
   Location loc = op.getLoc();
   Block *before = op->getBlock();
   Block *after = before->splitBlock(op->getNextNode());
-  Block *failure = builder.createBlock(before->getParent(),
-                                       before->getParent()->end());
+  Block *failure =
+      builder.createBlock(before->getParent(), before->getParent()->end());
   RuntimeCallBuilder runtime(builder, loc);
   runtime.call("hp_rt_assert_fail", {runtime.constantString(op.getMsg())});
   LLVM::UnreachableOp::create(builder, loc);
@@ -91,10 +91,9 @@ struct AllocToRuntime : ConvertOpToLLVMPattern<memref::AllocOp> {
     Value tier = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32Type(),
                                           getTier(type));
     auto pointerType = LLVM::LLVMPointerType::get(rewriter.getContext());
-    Value pointer =
-        LLVM::CallOp::create(rewriter, loc, TypeRange(pointerType),
-                             "hp_rt_alloc", ValueRange{bytes, tier})
-            .getResult();
+    Value pointer = LLVM::CallOp::create(rewriter, loc, TypeRange(pointerType),
+                                         "hp_rt_alloc", ValueRange{bytes, tier})
+                        .getResult();
     Value descriptor = createMemRefDescriptor(loc, type, pointer, pointer,
                                               sizes, strides, rewriter);
     rewriter.replaceOp(op, descriptor);
@@ -124,12 +123,10 @@ static void declareMemoryFunctions(ModuleOp module) {
   auto none = LLVM::LLVMVoidType::get(context);
   auto declare = [&](StringRef name, Type result, ArrayRef<Type> arguments) {
     if (!module.lookupSymbol(name))
-      LLVM::LLVMFuncOp::create(
-          builder, module.getLoc(), name,
-          LLVM::LLVMFunctionType::get(result, arguments));
+      LLVM::LLVMFuncOp::create(builder, module.getLoc(), name,
+                               LLVM::LLVMFunctionType::get(result, arguments));
   };
-  declare("hp_rt_alloc", pointer,
-          {builder.getI64Type(), builder.getI32Type()});
+  declare("hp_rt_alloc", pointer, {builder.getI64Type(), builder.getI32Type()});
   declare("hp_rt_free", none, {pointer});
 }
 
@@ -149,17 +146,17 @@ static LLVM::LLVMFuncOp getRangeFunction(ModuleOp module,
   Type i64 = builder.getI64Type();
   auto range = LLVM::LLVMFuncOp::create(
       builder, loc, name,
-      LLVM::LLVMFunctionType::get(
-          LLVM::LLVMVoidType::get(module.getContext()), {pointer, i64, i64}),
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(module.getContext()),
+                                  {pointer, i64, i64}),
       LLVM::Linkage::Internal);
   Block *entry = range.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);
   ArrayRef<Type> types = kernel.getFunctionType().getParams();
   SmallVector<Value> arguments;
   for (auto [number, type] : llvm::enumerate(types.drop_back(2))) {
-    Value slot = LLVM::GEPOp::create(builder, loc, pointer, i64,
-                                     entry->getArgument(0),
-                                     ArrayRef<LLVM::GEPArg>{int32_t(number)});
+    Value slot =
+        LLVM::GEPOp::create(builder, loc, pointer, i64, entry->getArgument(0),
+                            ArrayRef<LLVM::GEPArg>{int32_t(number)});
     arguments.push_back(LLVM::LoadOp::create(builder, loc, type, slot));
   }
   arguments.push_back(entry->getArgument(1));
@@ -181,8 +178,8 @@ static void parallelise(ModuleOp module, LLVM::CallOp call) {
     runtime.storeWord(argument, words, number);
   Value function = LLVM::AddressOfOp::create(builder, call.getLoc(), range);
   auto grain = call->getAttrOfType<IntegerAttr>("hp.parallel_grain");
-  runtime.call("hp_rt_parallel_for",
-               {function, words, arguments.back(), runtime.i64(grain.getInt())});
+  runtime.call("hp_rt_parallel_for", {function, words, arguments.back(),
+                                      runtime.i64(grain.getInt())});
   call->erase();
 }
 
@@ -204,8 +201,8 @@ static void writeEntry(ModuleOp module, const Entry &entry) {
   auto pointer = LLVM::LLVMPointerType::get(module.getContext());
   auto wrapper = LLVM::LLVMFuncOp::create(
       builder, loc, "hp_entry_" + entry.function,
-      LLVM::LLVMFunctionType::get(
-          LLVM::LLVMVoidType::get(module.getContext()), {pointer, pointer}));
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(module.getContext()),
+                                  {pointer, pointer}));
   Block *block = wrapper.addEntryBlock(builder);
   builder.setInsertionPointToStart(block);
   int64_t numParameters = function.getFunctionType().getNumParams();
@@ -215,8 +212,8 @@ static void writeEntry(ModuleOp module, const Entry &entry) {
     bool isResult = number >= firstResult;
     Value slot = LLVM::GEPOp::create(
         builder, loc, pointer, pointer, block->getArgument(isResult),
-        ArrayRef<LLVM::GEPArg>{int32_t(isResult ? number - firstResult
-                                                : number)});
+        ArrayRef<LLVM::GEPArg>{
+            int32_t(isResult ? number - firstResult : number)});
     arguments.push_back(LLVM::LoadOp::create(builder, loc, pointer, slot));
   }
   LLVM::CallOp::create(builder, loc, function, arguments);
@@ -238,8 +235,8 @@ static MemRefType getFlatEmptyType(Type type) {
   if (!memref || memref.getRank() < 2 || !memref.hasStaticShape() ||
       memref.getNumElements() != 0)
     return {};
-  return MemRefType::get({0}, memref.getElementType(), MemRefLayoutAttrInterface(),
-                         memref.getMemorySpace());
+  return MemRefType::get({0}, memref.getElementType(),
+                         MemRefLayoutAttrInterface(), memref.getMemorySpace());
 }
 
 /// Another view of no elements is any buffer of none.
@@ -259,8 +256,7 @@ static void flattenEmptyArguments(ModuleOp module) {
         continue;
       auto type = cast<MemRefType>(argument.getType());
       argument.setType(flat);
-      argument.replaceAllUsesWith(
-          makeEmpty(builder, argument.getLoc(), type));
+      argument.replaceAllUsesWith(makeEmpty(builder, argument.getLoc(), type));
     }
     function.setType(builder.getFunctionType(
         function.front().getArgumentTypes(), function.getResultTypes()));
@@ -313,8 +309,8 @@ static FailureOr<SmallVector<Entry>> collectEntries(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A boolean takes a byte, 0 or 1. Upstream's patterns assert on elements of less
-/// than a byte.
+/// A boolean takes a byte, 0 or 1. Upstream's patterns assert on elements of
+/// less than a byte.
 struct LoadBool : ConvertOpToLLVMPattern<memref::LoadOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 

@@ -120,6 +120,18 @@ def test_element_types(execute: Execute, element: str, out: str, dtype: Any) -> 
     np.testing.assert_allclose(got, want, rtol=4e-3 if out == "f16" else 1e-5, atol=4e-3 if out == "f16" else 1e-5)
 
 
+@pytest.mark.parametrize("out", ["bf16", "f32"])
+def test_bfloat16(execute: Execute, out: str) -> None:
+    """Products of bf16 are summed in f32."""
+    a, b = ((array.view(np.uint32) >> 16).astype(np.uint16) for array in operands("bmk,bkn->bmn"))
+    (got,) = execute(contraction("bmk,bkn->bmn", "bf16", out), a, b)
+    wide = [(bits.astype(np.uint32) << 16).view(np.float32) for bits in (a, b)]
+    if out == "bf16":
+        got = (got.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    bound = 1e-2 if out == "bf16" else 1e-5
+    np.testing.assert_allclose(got, np.einsum("bmk,bkn->bmn", *wide), rtol=bound, atol=bound)
+
+
 def test_slices_are_read_in_place(execute: Execute) -> None:
     """Attention on slices of one projection: no operand is copied, the result is written transposed."""
     x = numbers(2, 8, 3 * 12)

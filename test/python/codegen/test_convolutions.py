@@ -88,7 +88,9 @@ def test_pooling(execute: Execute, op: str, start: str) -> None:
     """The filter gives only the window's size."""
     x, w = numbers(2, 3, 9, 9), np.zeros((3, 3), np.float32)
     image = torch.tensor(x)
-    want = torch.nn.functional.max_pool2d(image, 3, 2) if "max" in op else 9 * torch.nn.functional.avg_pool2d(image, 3, 2)
+    want = (
+        torch.nn.functional.max_pool2d(image, 3, 2) if "max" in op else 9 * torch.nn.functional.avg_pool2d(image, 3, 2)
+    )
     (got,) = execute(program(op, x.shape, w.shape, tuple(want.shape), windows(2, 1), start), x, w)
     np.testing.assert_allclose(got, want.numpy(), rtol=1e-5, atol=1e-5)
 

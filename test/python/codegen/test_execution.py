@@ -455,3 +455,24 @@ def test_large_kernels_run_in_pieces(execute: Execute) -> None:
     text = elementwise("%m = arith.mulf %x, %y : f32 %r = math.tanh %m : f32", "257x1031", "f32", inputs=2)
     (got,) = execute(text, x, y)
     np.testing.assert_allclose(got, np.tanh(x.astype(np.float64) * y), rtol=1e-6, atol=1e-7)
+
+
+def test_bfloat16_meets_every_kind_of_op(execute: Execute) -> None:
+    """Constants, comparisons, selection, functions and conversions from and to integers."""
+    x = numbers(129, scale=4)
+    bits = (x.view(np.uint32) >> 16).astype(np.uint16)
+    body = """
+        %c = arith.constant 1.5 : bf16
+        %big = arith.cmpf ogt, %x, %c : bf16
+        %p = math.exp %x : bf16
+        %m = arith.maximumf %x, %c : bf16
+        %s = arith.select %big, %m, %p : bf16
+        %i = arith.fptosi %x : bf16 to i32
+        %f = arith.sitofp %i : i32 to bf16
+        %w = arith.extf %s : bf16 to f32
+        %v = arith.extf %f : bf16 to f32
+        %r = arith.addf %w, %v : f32"""
+    (got,) = execute(elementwise(body, "129", "bf16", result="f32"), bits)
+    wide = (bits.astype(np.uint32) << 16).view(np.float32)
+    want = np.where(wide > 1.5, wide, np.exp(wide)) + np.trunc(wide)
+    np.testing.assert_allclose(got, want, rtol=1e-2, atol=1e-2)
