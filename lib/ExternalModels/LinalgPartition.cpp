@@ -260,8 +260,9 @@ void LinalgPartitioner::readLocally(const CapturedRead &read,
   };
   for (auto [dim, factor] : llvm::enumerate(read.factors)) {
     OpOperand &position = extract.getIndicesMutable()[dim];
+    // The loop and the dimension are cut alike, or both have one iteration.
     if (read.loops[dim] >= 0) {
-      if (isSplit(factor))
+      if (isSplit(read.loops[dim]))
         position.set(linalg::IndexOp::create(builder, at, read.loops[dim]));
       continue;
     }

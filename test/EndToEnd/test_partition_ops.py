@@ -177,6 +177,29 @@ def test_embedding_with_the_vocabulary_split(mesh: dict[str, int]) -> None:
         run_sharded(text, [table, outside], passes=["hypershard-partition-program"])
 
 
+def test_reading_a_tensor_along_loops_of_one_iteration() -> None:
+    """A loop of one iteration may be split: all but one device iterate over padding, at position 0."""
+    check(
+        """
+        func.func @main(%t: tensor<1x5xf32> {S(_, b)}) -> tensor<1x5xf32> {
+          %e = tensor.empty() {S(a, b)} : tensor<1x5xf32>
+          %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>],
+                 iterator_types = ["parallel", "parallel"]} outs(%e : tensor<1x5xf32>) attrs = {S(a, b)} {
+          ^bb0(%out: f32):
+            %i = linalg.index 0 : index
+            %j = linalg.index 1 : index
+            %v = tensor.extract %t[%i, %j] : tensor<1x5xf32>
+            linalg.yield %v : f32
+          } -> tensor<1x5xf32>
+          return %y : tensor<1x5xf32>
+        }""",
+        [numbers([1, 5])],
+        {"a": 2, "b": 2},
+        collectives={},
+        exact=True,
+    )
+
+
 def test_argmax_with_rows_split() -> None:
     """Two results, reduced together along a whole dimension; first occurrence on ties."""
     x = numbers([5, 6])

@@ -271,7 +271,43 @@ def inserted(draw: st.DrawFn, program: Program, value: str) -> str:
     return name
 
 
-STEPS = [elementwise, masked, reduced, transposed, contracted, broadcast, reshaped, sliced, padded, joined, inserted]
+def gathered(draw: st.DrawFn, program: Program, value: str) -> str:
+    """Rows of a value at computed positions, as an embedding reads its table."""
+    shape = program.shapes[value]
+    out = (draw(SIZES), *shape[1:])
+    rank = len(out)
+    rest = [f"%d{i} = linalg.index {i} : index" for i in range(1, rank)]
+    places = ", ".join(["%p", *(f"%d{i}" for i in range(1, rank))])
+    body = "\n".join(
+        [
+            "%i = linalg.index 0 : index",
+            "%five = arith.constant 5 : index",
+            f"%rows = arith.constant {shape[0]} : index",
+            "%t = arith.muli %i, %five : index",
+            "%p = arith.remui %t, %rows : index",
+            '%ok = arith.cmpi ult, %i, %end : index\ncf.assert %ok, "within the result"',
+            *rest,
+            f"%r = tensor.extract {value}[{places}] : {tensor(shape)}",
+        ]
+    ).replace("%ok =", f"%end = arith.constant {out[0]} : index\n%ok =")
+    init = program.filled(out, 0.0)
+    return program.generic([], out, [identity(rank)], ["parallel"] * rank, body, init)
+
+
+STEPS = [
+    elementwise,
+    masked,
+    reduced,
+    transposed,
+    contracted,
+    broadcast,
+    reshaped,
+    sliced,
+    padded,
+    joined,
+    inserted,
+    gathered,
+]
 
 
 def splits(draw: st.DrawFn, mesh: dict[str, int], rank: int) -> Sharding:
