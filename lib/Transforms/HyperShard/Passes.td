@@ -16,7 +16,7 @@ def ApplyPlanPass : Pass<"hypershard-apply-plan", "ModuleOp"> {
            "The plan as JSON text, or @FILE to read it from a file">,
   ];
   let description = [{
-    The plan is JSON with exact names (`hp plan --json` writes it; globs are
+    The plan is JSON with exact names (`hp plan --resolved` writes it; globs are
     matched there):
 
     ```json
