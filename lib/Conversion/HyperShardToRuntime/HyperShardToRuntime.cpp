@@ -149,6 +149,8 @@ static int64_t getReduction(Reduction kind) {
     return 4;
   case Reduction::Or:
     return 5;
+  case Reduction::Avg:
+    return 6;
   }
   llvm_unreachable("unknown reduction");
 }

@@ -77,7 +77,7 @@ def run_sharded(
     function: str = "main",
     *,
     passes: Sequence[str] = PIPELINE,
-    executor: Executor | str = Executor.REFERENCE,
+    executor: Executor | str = Executor.RUNTIME,
     padding: Padding | str = Padding.LARGE,
 ) -> ShardedRun:
     """Splits a program over the devices of a mesh, runs it on all of them, and puts the results together.
