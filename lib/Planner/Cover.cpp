@@ -23,6 +23,22 @@ struct Window {
 };
 } // namespace
 
+const char *mlir::hyperparallel::planner::nameOf(CoverOrder order) {
+  switch (order) {
+  case CoverOrder::Longest:
+    return "longest gaps first";
+  case CoverOrder::LongestTimesBytes:
+    return "longest gaps times bytes first";
+  case CoverOrder::Outermost:
+    return "earliest gaps first";
+  case CoverOrder::Largest:
+    return "largest storages first";
+  case CoverOrder::Latest:
+    return "latest uses first";
+  }
+  return "";
+}
+
 static double at(const Clock &clock, const std::vector<double> &times,
                  int32_t slot) {
   int32_t slots = int32_t(times.size());

@@ -17,6 +17,8 @@ enum class CoverOrder {
   Latest
 };
 
+const char *nameOf(CoverOrder order);
+
 /// Whether a gap relieves all the slots in it, or only those that its copies
 /// leave when each has the link to itself.
 enum class CoverWindow { Whole, BetweenCopies };

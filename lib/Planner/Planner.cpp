@@ -4,6 +4,7 @@
 #include "lib/Planner/Bound.h"
 #include "lib/Planner/Check.h"
 #include "lib/Planner/Cover.h"
+#include "lib/Planner/Search.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,76 +18,68 @@ public:
   Plan run();
 
 private:
-  void attempt(const Choice &choice, Clock clock, int64_t capacity,
+  void attempt(const Choice &choice, int64_t capacity,
                const std::string &method);
-  bool offer(std::vector<Spill> spills, Execution execution,
-             const std::string &method);
+  bool isGood() const {
+    return hasPlan && best.execution.seconds <= goal;
+  }
   const Problem &problem;
   Lifetimes lifetimes;
-  Plan best;
+  Draft best;
+  double goal = 0;
+  std::string method;
   bool hasPlan = false;
 };
 } // namespace
 
-bool Planner::offer(std::vector<Spill> spills, Execution execution,
-                    const std::string &method) {
-  if (hasPlan && execution.seconds >= best.execution.seconds)
-    return false;
-  hasPlan = true;
-  best.spills = std::move(spills);
-  best.execution = std::move(execution);
-  best.method = method;
-  return true;
-}
-
-void Planner::attempt(const Choice &choice, Clock clock, int64_t capacity,
-                      const std::string &method) {
+void Planner::attempt(const Choice &choice, int64_t capacity,
+                      const std::string &name) {
   double last = 0;
+  Clock clock(problem);
   for (int round = 0; round < 6; ++round) {
-    std::vector<Spill> spills;
-    if (!schedule(problem, lifetimes, choice, clock, capacity, spills))
+    Draft draft;
+    if (!schedule(problem, lifetimes, choice, clock, capacity, draft.spills))
       return;
-    Execution execution = execute(problem, spills);
-    clock = Clock(execution);
-    double seconds = execution.seconds;
-    offer(std::move(spills), std::move(execution),
-          method + " round " + std::to_string(round));
-    if (round && std::abs(seconds - last) < 1e-9 * last)
+    draft.execution = execute(problem, draft.spills);
+    clock = Clock(draft.execution);
+    double seconds = draft.execution.seconds;
+    if (!hasPlan || seconds < best.execution.seconds) {
+      hasPlan = true;
+      best = std::move(draft);
+      method = name;
+    }
+    if (isGood() || (round && std::abs(seconds - last) < 1e-9 * last))
       break;
     last = seconds;
   }
 }
 
 Plan Planner::run() {
-  for (const Operation &op : problem.operations)
-    best.computeSeconds += op.seconds;
-  auto live = std::max_element(lifetimes.live.begin(), lifetimes.live.end());
-  auto tight =
-      std::max_element(lifetimes.needed.begin(), lifetimes.needed.end());
-  best.maxLiveBytes = *live;
-  best.maxLiveSlot = int32_t(live - lifetimes.live.begin());
-  best.tightestBytes = *tight;
-  best.tightestSlot = int32_t(tight - lifetimes.needed.begin());
-  best.boundSeconds = lowerBound(problem, lifetimes);
-  if (best.maxLiveBytes <= problem.capacity) {
-    offer({}, execute(problem, {}), "nothing moves");
-  } else if (best.tightestBytes > problem.capacity || problem.tiers.empty()) {
-    best.status = PlanStatus::DeviceTooSmall;
-    return best;
-  } else {
-    Clock clock(problem);
-    const char *names[] = {"longest", "longest x bytes", "outermost", "largest",
-                           "latest"};
-    for (int order = 0; order < 5; ++order)
-      for (int window = 0; window < 2; ++window) {
-        Choice choice = cover(problem, lifetimes, clock, problem.capacity,
-                              CoverOrder(order), CoverWindow(window));
-        attempt(choice, clock, problem.capacity,
-                std::string(names[order]) + (window ? " between" : " whole"));
-      }
+  Plan plan = describePlan(problem, {});
+  if (plan.maxLiveBytes <= problem.capacity) {
+    plan.method = "nothing moves";
+    return plan;
   }
-  Plan plan = describePlan(problem, std::move(best.spills));
-  plan.method = best.method;
+  if (plan.tightestBytes > problem.capacity || problem.tiers.empty()) {
+    plan.status = PlanStatus::DeviceTooSmall;
+    return plan;
+  }
+  goal = plan.boundSeconds * (1 + 1e-9);
+  Choice choice;
+  for (CoverOrder order :
+       {CoverOrder::Longest, CoverOrder::LongestTimesBytes,
+        CoverOrder::Outermost, CoverOrder::Largest, CoverOrder::Latest})
+    for (CoverWindow window :
+         {CoverWindow::Whole, CoverWindow::BetweenCopies}) {
+      if (isGood())
+        break;
+      choice = cover(problem, lifetimes, Clock(problem), problem.capacity,
+                     order, window);
+      attempt(choice, problem.capacity, nameOf(order));
+    }
+  improve(problem, lifetimes, choice.tier, 1'000'000, goal, best);
+  plan = describePlan(problem, std::move(best.spills));
+  plan.method = method;
   return plan;
 }
 

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the offload planner is measured against: bounds, and the best plan there is for small steps.
+
+None of it shares code with the planner. The chain that must hold, for one tier whose links are their own:
+planner >= :func:`best_seconds` >= :func:`fluid_bound` >= compute, and >= :func:`closed_form_bound` >= compute.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hyperparallel.errors import MissingDependencyError
+from hyperparallel.offload import Link, Operation, Problem, Storage, Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Two neighbouring uses of a storage; whether it is written since the gap before."""
+
+    storage: int
+    after: int
+    before: int
+    written: bool
+
+
+def gaps_of(problem: Problem) -> list[Gap]:
+    """Every gap with an op in it, those of a storage in order. Storages that may start below are not known here."""
+    uses: list[dict[int, bool]] = [{} for _ in problem.storages]
+    for number, op in enumerate(problem.operations):
+        for storage in op.reads:
+            uses[storage].setdefault(number, False)
+        for storage in op.writes:
+            uses[storage][number] = True
+    count = len(problem.operations)
+    found: list[Gap] = []
+    for number, storage in enumerate(problem.storages):
+        if storage.may_start_below:
+            raise ValueError("storages that may start below are not known here")
+        points = list(uses[number].items())
+        if storage.persistent:
+            points = [(-1, False), *points, (count, False)]
+        written = False
+        for (after, writes), (before, _) in zip(points, points[1:], strict=False):
+            written |= writes
+            if before - after >= 2 and storage.bytes > 0 and not storage.pinned:
+                found.append(Gap(number, after, before, written))
+                written = False
+    return found
+
+
+def live_bytes(problem: Problem) -> list[int]:
+    """Bytes on the device at each op, and at the end, if nothing moves."""
+    count = len(problem.operations)
+    first, last = [count] * len(problem.storages), [-1] * len(problem.storages)
+    for number, op in enumerate(problem.operations):
+        for storage in (*op.reads, *op.writes):
+            first[storage] = min(first[storage], number)
+            last[storage] = number
+    live = [op.workspace for op in problem.operations] + [0]
+    for number, storage in enumerate(problem.storages):
+        slots = range(count + 1) if storage.persistent else range(first[number], last[number] + 1)
+        for slot in slots:
+            live[slot] += storage.bytes
+    return live
+
+
+def needed_bytes(problem: Problem) -> int:
+    """The smallest capacity that could work: what one op uses, or what is resident at the ends."""
+    sizes = [storage.bytes for storage in problem.storages]
+    pinned = {number for number, storage in enumerate(problem.storages) if storage.pinned}
+    if pinned:
+        raise ValueError("pinned storages are not known here")
+    ops = [
+        op.workspace + sum(sizes[storage] for storage in {*op.reads, *op.writes}) for op in problem.operations
+    ]
+    return max([*ops, sum(storage.bytes for storage in problem.storages if storage.persistent)], default=0)
+
+
+def closed_form_bound(problem: Problem) -> float:
+    """The published bound: what does not fit at an op left before it and comes back with it or after it."""
+    tier = problem.tiers[0]
+    compute = sum(op.seconds for op in problem.operations)
+    clean = any(storage.clean for storage in problem.storages)
+    best, before = compute, 0.0
+    for slot, live in enumerate(live_bytes(problem)):
+        over = max(0, live - problem.capacity)
+        out = 0.0 if clean else over / tier.out.bandwidth
+        best = max(best, max(before, out) + max(compute - before, over / tier.back.bandwidth))
+        before += problem.operations[slot].seconds if slot < len(problem.operations) else 0.0
+    return best
+
+
+def best_seconds(
+    problem: Problem, *, at_most: float | None = None, seconds: float = 60.0, workers: int = 2
+) -> tuple[float, bool]:
+    """The least seconds of any plan for a small step, found by constraint programming (OR-tools).
+
+    Times must be integers: ops of whole seconds, links of bandwidth 1 without latency. Copies may be in any order.
+
+    Args:
+        problem: The step.
+        at_most: Seconds of a plan that is known: only what is no worse is looked for.
+        seconds: How long to look.
+        workers: Threads to look with.
+
+    Returns:
+        The seconds of the best plan, and whether that was proven; if not, a bound on them.
+
+    Raises:
+        MissingDependencyError: OR-tools is not installed.
+    """
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError:
+        raise MissingDependencyError(
+            "ortools", needed_for="finding the best plan", install="pip install ortools"
+        ) from None
+    tier = problem.tiers[0]
+    if not (tier.out == tier.back == Link(1.0)):
+        raise ValueError("expected links of bandwidth 1 without latency")
+    model: Any = cp_model.CpModel()
+    count = len(problem.operations)
+    costs = [round(op.seconds) for op in problem.operations] + [0]
+    gaps = gaps_of(problem)
+    horizon = round(at_most) if at_most is not None else sum(costs) + 2 * sum(problem.storages[gap.storage].bytes for gap in gaps)
+
+    def moments(name: str) -> list[Any]:
+        return [model.new_int_var(0, horizon, f"{name}{slot}") for slot in range(count + 1)]
+
+    taken, start = moments("taken"), moments("start")
+    for slot in range(count + 1):
+        model.add(start[slot] >= taken[slot])
+        if slot:
+            model.add(taken[slot] >= start[slot - 1] + costs[slot - 1])
+    resident: list[Any] = list(live_bytes(problem))
+    out_intervals: list[Any] = []
+    back_intervals: list[Any] = []
+    has_copy: Any = False
+    storage = -1
+    # Bytes that must have been copied out when a slot is taken, and that are copied in after it.
+    out_before: list[Any] = [0] * (count + 1)
+    back_after: list[Any] = [0] * (count + 1)
+    for number, gap in enumerate(gaps):
+        size = problem.storages[gap.storage].bytes
+        if gap.storage != storage:
+            storage = gap.storage
+            has_copy = problem.storages[storage].clean
+            if has_copy and problem.storages[storage].persistent:
+                has_copy = not any(storage in op.writes for op in problem.operations)
+        spilled = model.new_bool_var(f"spilled{number}")
+        stored = model.new_bool_var(f"stored{number}")
+        if gap.written:
+            has_copy = False
+        # Copied out exactly if spilled without a valid copy; afterwards there is one.
+        if has_copy is True:
+            model.add(stored == 0)
+        elif has_copy is False:
+            model.add(stored == spilled)
+            has_copy = spilled
+        else:
+            model.add_bool_and([spilled, has_copy.negated()]).only_enforce_if(stored)
+            model.add_bool_or([spilled.negated(), has_copy, stored])
+            now_has = model.new_bool_var(f"copy{number}")
+            model.add_max_equality(now_has, [spilled, has_copy])
+            has_copy = now_has
+        out_start, back_start = (model.new_int_var(0, horizon, f"{way}{number}") for way in ("out", "back"))
+        out_intervals.append(model.new_optional_fixed_size_interval_var(out_start, size, stored, f"o{number}"))
+        back_intervals.append(model.new_optional_fixed_size_interval_var(back_start, size, spilled, f"i{number}"))
+        slots = range(gap.after + 1, gap.before + 1)
+        freed = {slot: model.new_bool_var(f"freed{number}.{slot}") for slot in slots}
+        fetched = {slot: model.new_bool_var(f"fetched{number}.{slot}") for slot in slots}
+        model.add(sum(freed.values()) == spilled)
+        model.add(sum(fetched.values()) == spilled)
+        after = 0 if gap.after < 0 else start[gap.after] + costs[gap.after]
+        model.add(out_start >= after).only_enforce_if(stored)
+        model.add(start[gap.before] >= back_start + size).only_enforce_if(spilled)
+        off: Any = 0
+        for slot in slots:
+            model.add(taken[slot] >= out_start + size).only_enforce_if(freed[slot], stored)
+            model.add(back_start >= taken[slot]).only_enforce_if(fetched[slot])
+            off = off + freed[slot] - fetched[slot]
+            model.add(off >= 0)
+            for later in range(slot, count + 1):
+                if has_copy is spilled:
+                    out_before[later] = out_before[later] + size * freed[slot]
+            for earlier in range(slot + 1):
+                back_after[earlier] = back_after[earlier] + size * fetched[slot]
+            if slot < gap.before:
+                resident[slot] = resident[slot] - size * off
+    model.add_no_overlap(out_intervals)
+    model.add_no_overlap(back_intervals)
+    for slot in range(count + 1):
+        model.add(resident[slot] <= problem.capacity)
+        # Follow from the rest, and help to prove.
+        model.add(taken[slot] >= out_before[slot])
+        model.add(start[count] - taken[slot] >= back_after[slot])
+    model.add(start[count] >= math.ceil(closed_form_bound(problem)))
+    model.minimize(start[count])
+    solver: Any = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = workers
+    solver.parameters.random_seed = 1
+    status = solver.solve(model)
+    if status == cp_model.OPTIMAL:
+        return float(solver.objective_value), True
+    return float(solver.best_objective_bound), False
+
+
+def random_step(seed: int) -> Problem:
+    """A step of at most 24 ops, in whole seconds and bytes: layers forward and backward, with or without skips.
+
+    Its capacity is between what some op needs and what is live; some have weights, some weights that are clean.
+    """
+    rng = random.Random(seed)
+    layers = rng.randint(3, 12)
+    skips = rng.random() < 0.5
+    weights = rng.choice(["none", "none", "dirty", "clean"])
+    storages: list[Storage] = []
+
+    def new(size: int, **flags: bool) -> int:
+        storages.append(Storage(size, **flags))
+        return len(storages) - 1
+
+    activations = [new(rng.randint(2, 20)) for _ in range(layers + 1)]
+    held = [
+        (new(rng.randint(2, 12), persistent=True, clean=weights == "clean"),) if weights != "none" else ()
+        for _ in range(layers)
+    ]
+    ops: list[Operation] = []
+    for layer in range(layers):
+        extra = (activations[rng.randrange(layer)],) if skips and layer and rng.random() < 0.5 else ()
+        first = (activations[0],) if layer == 0 else ()
+        ops.append(
+            Operation(
+                float(rng.randint(1, 12)),
+                tuple({*held[layer], *extra, *(() if first else (activations[layer],))}),
+                (activations[layer + 1], *first),
+            )
+        )
+    gradient = -1
+    for layer in reversed(range(layers)):
+        reads = {activations[layer], activations[layer + 1], *held[layer]}
+        if gradient >= 0:
+            reads.add(gradient)
+        gradient = new(rng.randint(2, 16))
+        writes = (gradient, *held[layer]) if weights == "dirty" else (gradient,)
+        ops.append(Operation(float(rng.randint(1, 16)), tuple(sorted(reads)), writes))
+    link = Link(1.0)
+    problem = Problem(tuple(ops), tuple(storages), 1 << 40, (Tier("host", 1 << 40, link, link),))
+    live, least = max(live_bytes(problem)), needed_bytes(problem)
+    capacity = max(least, int(live * rng.choice([0.5, 0.6, 0.7, 0.8, 0.9])))
+    return Problem(problem.operations, problem.storages, capacity, problem.tiers)
+
+
+def random_steps(count: int, first: int = 0) -> Iterator[tuple[int, Problem]]:
+    """Seeds and steps that have something to move."""
+    seed = first
+    while count:
+        problem = random_step(seed)
+        if max(live_bytes(problem)) > problem.capacity:
+            yield seed, problem
+            count -= 1
+        seed += 1
+
+
+__all__ = [
+    "Gap",
+    "best_seconds",
+    "closed_form_bound",
+    "gaps_of",
+    "live_bytes",
+    "needed_bytes",
+    "random_step",
+    "random_steps",
+]
