@@ -20,9 +20,7 @@ public:
 private:
   void attempt(const Choice &choice, int64_t capacity,
                const std::string &method);
-  bool isGood() const {
-    return hasPlan && best.execution.seconds <= goal;
-  }
+  bool isGood() const { return hasPlan && best.execution.seconds <= goal; }
   const Problem &problem;
   Lifetimes lifetimes;
   Draft best;

@@ -159,8 +159,7 @@ void Search::run(int64_t work, double goal) {
     draft.execution = execute(problem, draft.spills);
     double slower = draft.execution.seconds / current.execution.seconds - 1;
     double heat = 0.02 * (1 - double(i) / double(tries));
-    if (slower > 0 &&
-        std::exp(-slower / heat) * 1024 < double(draw(1024)))
+    if (slower > 0 && std::exp(-slower / heat) * 1024 < double(draw(1024)))
       continue;
     current = std::move(draft);
     if (current.execution.seconds < best.execution.seconds)
