@@ -3,7 +3,10 @@
 //===----------------------------------------------------------------------===//
 #include "lib/CAPI/Planner.h"
 
+#include "lib/Planner/Arena.h"
 #include "lib/Planner/Check.h"
+
+#include <algorithm>
 
 using namespace mlir::hyperparallel::planner;
 
@@ -155,4 +158,35 @@ const int64_t *hpPlannerGetBytes(HpPlanner planner, int32_t tier,
       tier < 0 ? self.resident : self.below[tier];
   *numSlots = bytes.size();
   return bytes.data();
+}
+
+static std::vector<Buffer> unwrap(intptr_t numBuffers,
+                                  const HpArenaBuffer *buffers) {
+  std::vector<Buffer> result;
+  for (intptr_t i = 0; i < numBuffers; ++i)
+    result.push_back({buffers[i].lower, buffers[i].upper, buffers[i].size});
+  return result;
+}
+
+HpArenaSummary hpArenaAssign(intptr_t numBuffers, const HpArenaBuffer *buffers,
+                             int64_t alignment, int64_t goal, bool exact,
+                             int64_t *offsets, MlirStringCallback callback,
+                             void *userData) {
+  ArenaOptions options;
+  options.alignment = alignment;
+  options.goal = goal;
+  options.exact = exact;
+  Arena arena = assignOffsets(unwrap(numBuffers, buffers), options);
+  std::copy(arena.offsets.begin(), arena.offsets.end(), offsets);
+  hand(arena.method, callback, userData);
+  return {arena.height, arena.maxLive};
+}
+
+void hpArenaFindOverlap(intptr_t numBuffers, const HpArenaBuffer *buffers,
+                        const int64_t *offsets, int64_t alignment,
+                        MlirStringCallback callback, void *userData) {
+  hand(findOverlap(unwrap(numBuffers, buffers),
+                   std::vector<int64_t>(offsets, offsets + numBuffers),
+                   alignment),
+       callback, userData);
 }

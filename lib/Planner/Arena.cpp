@@ -23,6 +23,9 @@
 
 using namespace mlir::hyperparallel::planner;
 
+/// The exact search goes as deep as there are buffers.
+static constexpr size_t kMostExact = 4096;
+
 namespace {
 
 /// A buffer with its size rounded up, and its life in numbers of moments.
@@ -297,7 +300,7 @@ Arena Allocator::run() {
       },
       "by start");
   improve();
-  if (options.exact && !isDone()) {
+  if (options.exact && !isDone() && items.size() <= kMostExact) {
     std::vector<int64_t> found;
     bool isComplete = false;
     if (searchOffsets(buffers, options.alignment, goal, options.searchNodes,

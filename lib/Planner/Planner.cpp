@@ -1,84 +1,210 @@
 //===- Planner.cpp - the search for a plan --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+//   1. If everything fits, nothing moves. If an operation alone does not fit,
+//      there is no plan.
+//   2. Gaps are chosen in several orders (Cover.cpp), given their slots,
+//   carried
+//      out, and given slots again with the stalls in the clock, until that does
+//      not help (at most six times). Small changes are tried on the best plan
+//      (Search.cpp).
+//   3. The same for smaller capacities of a fixed row (parts of the most that
+//   is
+//      live), as long as their bounds allow a better plan: so more memory finds
+//      what less memory found.
+//   4. With a tier that is too small, storages go to the next one outward, the
+//      longest away first (Tiers.cpp), and 2 begins anew with their links.
+//   5. If waiting remains, storages that can be computed again in less time
+//   than
+//      their copies take are dropped instead (Recompute.cpp), as many as help.
+//   6. A plan that copies what the first order chooses and waits for every copy
+//      is compared: the result is never slower.
+//
+// The search stops when it has met the lower bound, or has looked at so many
+// slots and gaps.
+//
+// Cost: O((slots + gaps) log) for each of a bounded number of tries.
+//===----------------------------------------------------------------------===//
 #include "lib/Planner/Bound.h"
 #include "lib/Planner/Check.h"
 #include "lib/Planner/Cover.h"
+#include "lib/Planner/Recompute.h"
 #include "lib/Planner/Search.h"
+#include "lib/Planner/Tiers.h"
 
 #include <algorithm>
 #include <cmath>
 
 using namespace mlir::hyperparallel::planner;
 
+/// Slots and gaps that may be looked at: by plans from scratch, and by small
+/// changes. Each is less than a second.
+static constexpr int64_t kWork = 5'000'000, kSmallWork = 1'000'000;
+static constexpr int kRounds = 6, kTierRounds = 4, kParts = 20;
+
 namespace {
+
 class Planner {
 public:
-  Planner(const Problem &problem) : problem(problem), lifetimes(problem) {}
-  Plan run();
+  Planner(const Problem &problem)
+      : problem(problem), lifetimes(problem), tiers(lifetimes.gaps.size(), 0) {
+    for (uint32_t g = 0; g < tiers.size(); ++g)
+      if (problem.storages[lifetimes.gaps[g].storage].clean)
+        tiers[g] = problem.storages[lifetimes.gaps[g].storage].homeTier;
+  }
+  /// False if the tiers are too small; the plan says by how much.
+  bool run(Draft &draft, std::string &how, Plan &plan);
 
 private:
-  void attempt(const Choice &choice, int64_t capacity,
-               const std::string &method);
-  bool isGood() const { return hasPlan && best.execution.seconds <= goal; }
+  Draft solve(int64_t capacity);
+  void attempt(Draft &best, const Choice &choice, int64_t capacity,
+               const char *name);
+  Draft waitForEverything();
+  Draft solveForTiers();
+  double boundAt(int64_t capacity) const {
+    Problem smaller = withCapacity(capacity);
+    return lowerBound(smaller, lifetimes);
+  }
+  Problem withCapacity(int64_t capacity) const {
+    Problem other;
+    other.operations = problem.operations;
+    other.storages = problem.storages;
+    other.tiers = problem.tiers;
+    other.segments = problem.segments;
+    other.capacity = capacity;
+    return other;
+  }
+
   const Problem &problem;
   Lifetimes lifetimes;
-  Draft best;
-  double goal = 0;
+  std::vector<uint8_t> tiers;
   std::string method;
-  bool hasPlan = false;
+  double goal = 0;
+  int64_t work = 0;
 };
+
 } // namespace
 
-void Planner::attempt(const Choice &choice, int64_t capacity,
-                      const std::string &name) {
+static bool isBetter(const Draft &draft, const Draft &best) {
+  return best.execution.start.empty() ||
+         draft.execution.seconds < best.execution.seconds;
+}
+
+void Planner::attempt(Draft &best, const Choice &choice, int64_t capacity,
+                      const char *name) {
   double last = 0;
   Clock clock(problem);
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
+    work += lifetimes.slots + int64_t(lifetimes.gaps.size());
     Draft draft;
     if (!schedule(problem, lifetimes, choice, clock, capacity, draft.spills))
       return;
     draft.execution = execute(problem, draft.spills);
     clock = Clock(draft.execution);
     double seconds = draft.execution.seconds;
-    if (!hasPlan || seconds < best.execution.seconds) {
-      hasPlan = true;
+    if (isBetter(draft, best)) {
       best = std::move(draft);
       method = name;
     }
-    if (isGood() || (round && std::abs(seconds - last) < 1e-9 * last))
+    if (seconds <= goal || (round && std::abs(seconds - last) < 1e-9 * last))
       break;
     last = seconds;
   }
 }
 
-Plan Planner::run() {
-  Plan plan = describePlan(problem, {});
-  if (plan.maxLiveBytes <= problem.capacity) {
-    plan.method = "nothing moves";
-    return plan;
-  }
-  if (plan.tightestBytes > problem.capacity || problem.tiers.empty()) {
-    plan.status = PlanStatus::DeviceTooSmall;
-    return plan;
-  }
-  goal = plan.boundSeconds * (1 + 1e-9);
-  Choice choice;
+/// The best plan for a capacity; depends on nothing that was done before.
+Draft Planner::solve(int64_t capacity) {
+  Draft best;
+  int64_t until = work + kWork;
   for (CoverOrder order :
        {CoverOrder::Longest, CoverOrder::LongestTimesBytes,
         CoverOrder::Outermost, CoverOrder::Largest, CoverOrder::Latest})
     for (CoverWindow window :
          {CoverWindow::Whole, CoverWindow::BetweenCopies}) {
-      if (isGood())
+      bool hasPlan = !best.execution.start.empty();
+      if (hasPlan && (best.execution.seconds <= goal || work > until))
         break;
-      choice = cover(problem, lifetimes, Clock(problem), problem.capacity,
-                     order, window);
-      attempt(choice, problem.capacity, nameOf(order));
+      Choice choice =
+          cover(problem, lifetimes, Clock(problem), capacity, order, window);
+      choice.tier = tiers;
+      attempt(best, choice, capacity, nameOf(order));
     }
-  improve(problem, lifetimes, choice.tier, 1'000'000, goal, best);
-  plan = describePlan(problem, std::move(best.spills));
-  plan.method = method;
-  return plan;
+  if (!best.execution.start.empty())
+    improve(problem, lifetimes, tiers, capacity, kSmallWork, goal, best);
+  return best;
+}
+
+/// Copies out are waited for at once, copies in issued when they are needed.
+Draft Planner::waitForEverything() {
+  Choice choice = cover(problem, lifetimes, Clock(problem), problem.capacity,
+                        CoverOrder::Longest, CoverWindow::Whole);
+  std::vector<bool> isClean = lifetimes.findClean(problem, choice.isChosen);
+  Draft draft;
+  for (uint32_t g = 0; g < lifetimes.gaps.size(); ++g) {
+    const Gap &gap = lifetimes.gaps[g];
+    if (choice.isChosen[g])
+      draft.spills.push_back({gap.storage, gap.after, gap.before, gap.after + 1,
+                              gap.before, tiers[g], isClean[g], false});
+  }
+  draft.execution = execute(problem, draft.spills);
+  return draft;
+}
+
+Draft Planner::solveForTiers() {
+  int64_t begin = work;
+  Draft best = solve(problem.capacity);
+  Draft waiting = waitForEverything();
+  if (isBetter(waiting, best)) {
+    best = std::move(waiting);
+    method = "waiting for every copy";
+  }
+  int64_t most =
+      *std::max_element(lifetimes.live.begin(), lifetimes.live.end());
+  int64_t least =
+      *std::max_element(lifetimes.needed.begin(), lifetimes.needed.end());
+  for (int part = kParts - 1; part > 0; --part) {
+    int64_t capacity = int64_t(double(most) * part / kParts);
+    if (capacity >= problem.capacity)
+      continue;
+    if (capacity < least || best.execution.seconds <= goal ||
+        boundAt(capacity) >= best.execution.seconds || work - begin > 2 * kWork)
+      break;
+    Draft draft = solve(capacity);
+    if (isBetter(draft, best))
+      best = std::move(draft);
+  }
+  return best;
+}
+
+bool Planner::run(Draft &draft, std::string &how, Plan &plan) {
+  goal = plan.boundSeconds * (1 + 1e-9);
+  Draft kept;
+  const std::vector<uint8_t> nearest = tiers;
+  for (OutwardOrder order :
+       {OutwardOrder::Longest, OutwardOrder::Mixed, OutwardOrder::KeepBusy}) {
+    tiers = nearest;
+    for (int round = 0; round < kTierRounds; ++round) {
+      draft = solveForTiers();
+      if (findFullTier(problem, draft.spills) < 0) {
+        if (isBetter(draft, kept))
+          kept = std::move(draft);
+        break;
+      }
+      // With other tiers these spills are a plan already, if any are.
+      if (!moveOutward(problem, lifetimes, order, draft.spills, tiers, plan))
+        break;
+      draft.execution = execute(problem, draft.spills);
+      if (isBetter(draft, kept))
+        kept = std::move(draft);
+    }
+    if (tiers == nearest)
+      break;
+  }
+  if (kept.execution.start.empty())
+    return false;
+  draft = std::move(kept);
+  how = method;
+  return true;
 }
 
 Plan mlir::hyperparallel::planner::describePlan(const Problem &problem,
@@ -116,5 +242,42 @@ Plan mlir::hyperparallel::planner::describePlan(const Problem &problem,
 }
 
 Plan mlir::hyperparallel::planner::makePlan(const Problem &problem) {
-  return Planner(problem).run();
+  Plan plan = describePlan(problem, {});
+  if (plan.maxLiveBytes <= problem.capacity) {
+    plan.method = "nothing moves";
+    return plan;
+  }
+  if (plan.tightestBytes > problem.capacity || problem.tiers.empty()) {
+    plan.status = PlanStatus::DeviceTooSmall;
+    return plan;
+  }
+  Draft draft;
+  std::string method;
+  bool found = Planner(problem).run(draft, method, plan);
+  // Half as many as could be computed again, and half of these, and so on.
+  for (Recomputation again(problem, draft.spills); !again.empty();
+       again.halve()) {
+    if (found && draft.execution.seconds <= plan.boundSeconds * (1 + 1e-9))
+      break;
+    Problem other = again.problem();
+    Plan described = describePlan(other, {});
+    Draft less;
+    if (described.tightestBytes > other.capacity)
+      continue;
+    if (described.maxLiveBytes > other.capacity &&
+        !Planner(other).run(less, method, described))
+      continue;
+    less.spills = again.spills(less.spills);
+    less.execution = execute(problem, less.spills);
+    if (!found || isBetter(less, draft))
+      draft = std::move(less);
+    found = true;
+  }
+  if (!found) {
+    plan.status = PlanStatus::TiersTooSmall;
+    return plan;
+  }
+  plan = describePlan(problem, std::move(draft.spills));
+  plan.method = method;
+  return plan;
 }

@@ -27,12 +27,9 @@ namespace {
 class Search {
 public:
   Search(const Problem &problem, const Lifetimes &lifetimes,
-         const std::vector<uint8_t> &tiers, Draft &best)
-      : problem(problem), lifetimes(lifetimes), tiers(tiers), best(best),
-        current(best) {
-    for (uint32_t g = 0; g < lifetimes.gaps.size(); ++g)
-      if (lifetimes.firstGap[lifetimes.gaps[g].storage] == g)
-        first.push_back(g);
+         const std::vector<uint8_t> &tiers, int64_t capacity, Draft &best)
+      : problem(problem), lifetimes(lifetimes), tiers(tiers),
+        capacity(capacity), best(best), current(best) {
     take();
   }
 
@@ -49,11 +46,11 @@ private:
   const Problem &problem;
   const Lifetimes &lifetimes;
   const std::vector<uint8_t> &tiers;
+  int64_t capacity;
   Draft &best;
   Draft current;
   std::vector<bool> isChosen;
   std::vector<int64_t> resident;
-  std::vector<uint32_t> first;
   std::minstd_rand random{1};
 };
 
@@ -97,8 +94,7 @@ bool Search::changeSet(Draft &draft) {
   Clock clock(current.execution);
   if (draw(4) == 0)
     clock = Clock(problem);
-  return schedule(problem, lifetimes, choice, clock, problem.capacity,
-                  draft.spills);
+  return schedule(problem, lifetimes, choice, clock, capacity, draft.spills);
 }
 
 bool Search::fits(const Spill &spill, int32_t from, int32_t to) const {
@@ -106,7 +102,7 @@ bool Search::fits(const Spill &spill, int32_t from, int32_t to) const {
   int64_t bytes = problem.alignedBytes(spill.storage);
   forSlots(from, to, lifetimes.slots, [&](int32_t from, int32_t to) {
     for (int32_t slot = from; slot < to; ++slot)
-      result &= resident[slot] + bytes <= problem.capacity;
+      result &= resident[slot] + bytes <= capacity;
   });
   return result;
 }
@@ -146,7 +142,7 @@ bool Search::changeSlots(Draft &draft) {
                for (int32_t slot = from; slot < to; ++slot)
                  bytes[slot] -= problem.alignedBytes(spill.storage);
              });
-  return *std::max_element(bytes.begin(), bytes.end()) <= problem.capacity;
+  return *std::max_element(bytes.begin(), bytes.end()) <= capacity;
 }
 
 void Search::run(int64_t work, double goal) {
@@ -175,8 +171,8 @@ void Search::run(int64_t work, double goal) {
 void mlir::hyperparallel::planner::improve(const Problem &problem,
                                            const Lifetimes &lifetimes,
                                            const std::vector<uint8_t> &tiers,
-                                           int64_t work, double goal,
-                                           Draft &best) {
+                                           int64_t capacity, int64_t work,
+                                           double goal, Draft &best) {
   if (!lifetimes.gaps.empty())
-    Search(problem, lifetimes, tiers, best).run(work, goal);
+    Search(problem, lifetimes, tiers, capacity, best).run(work, goal);
 }

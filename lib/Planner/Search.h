@@ -17,8 +17,8 @@ struct Draft {
 /// Tries small changes, as many as `work` slots and gaps may be looked at,
 /// until the step takes no more than `goal`. Deterministic.
 void improve(const Problem &problem, const Lifetimes &lifetimes,
-             const std::vector<uint8_t> &tiers, int64_t work, double goal,
-             Draft &best);
+             const std::vector<uint8_t> &tiers, int64_t capacity, int64_t work,
+             double goal, Draft &best);
 
 } // namespace mlir::hyperparallel::planner
 

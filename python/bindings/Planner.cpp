@@ -146,6 +146,44 @@ private:
 
 } // namespace
 
+using BufferTuple = std::tuple<int64_t, int64_t, int64_t>;
+
+static std::vector<HpArenaBuffer>
+unwrap(const std::vector<BufferTuple> &buffers) {
+  std::vector<HpArenaBuffer> result;
+  for (auto [lower, upper, size] : buffers)
+    result.push_back({lower, upper, size});
+  return result;
+}
+
+/// Offsets, the height, the most that is live, and how they were found.
+static std::tuple<std::vector<int64_t>, int64_t, int64_t, std::string>
+assignOffsets(const std::vector<BufferTuple> &buffers, int64_t alignment,
+              int64_t goal, bool exact) {
+  std::vector<HpArenaBuffer> arena = unwrap(buffers);
+  std::vector<int64_t> offsets(arena.size());
+  std::string method;
+  HpArenaSummary summary;
+  {
+    nb::gil_scoped_release release;
+    summary = hpArenaAssign(arena.size(), arena.data(), alignment, goal, exact,
+                            offsets.data(), append, &method);
+  }
+  return {offsets, summary.height, summary.maxLive, method};
+}
+
+static std::string findOverlap(const std::vector<BufferTuple> &buffers,
+                               const std::vector<int64_t> &offsets,
+                               int64_t alignment) {
+  if (offsets.size() != buffers.size())
+    throw nb::value_error("expected an offset for each buffer");
+  std::vector<HpArenaBuffer> arena = unwrap(buffers);
+  std::string fault;
+  hpArenaFindOverlap(arena.size(), arena.data(), offsets.data(), alignment,
+                     append, &fault);
+  return fault;
+}
+
 void hyperparallel::bindPlanner(nb::module_ &m) {
   nb::class_<Planner>(m, "Planner", "See hyperparallel.offload.")
       .def(nb::init<int64_t, int64_t, int64_t, int64_t, double>(),
@@ -167,4 +205,8 @@ void hyperparallel::bindPlanner(nb::module_ &m) {
       .def_prop_ro("spills", &Planner::spills)
       .def("times", &Planner::times, nb::arg("which"))
       .def("bytes", &Planner::bytes, nb::arg("tier"));
+  m.def("assign_offsets", &assignOffsets, nb::arg("buffers"),
+        nb::arg("alignment"), nb::arg("goal"), nb::arg("exact"));
+  m.def("find_overlap", &findOverlap, nb::arg("buffers"), nb::arg("offsets"),
+        nb::arg("alignment"));
 }

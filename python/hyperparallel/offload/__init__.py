@@ -12,12 +12,15 @@ Example:
 
 from __future__ import annotations
 
+from hyperparallel.offload.arena import Arena, Buffer, assign_offsets, find_overlap
 from hyperparallel.offload.errors import CapacityError, OffloadError
 from hyperparallel.offload.planner import Plan, Spill, execute, plan
 from hyperparallel.offload.problem import DEVICE, Link, Operation, Problem, Storage, Tier
 
 __all__ = [
     "DEVICE",
+    "Arena",
+    "Buffer",
     "CapacityError",
     "Link",
     "OffloadError",
@@ -27,6 +30,8 @@ __all__ = [
     "Spill",
     "Storage",
     "Tier",
+    "assign_offsets",
     "execute",
+    "find_overlap",
     "plan",
 ]

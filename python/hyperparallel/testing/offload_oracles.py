@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 from hyperparallel.errors import MissingDependencyError
@@ -44,7 +45,7 @@ def gaps_of(problem: Problem) -> list[Gap]:
         if storage.persistent:
             points = [(-1, False), *points, (count, False)]
         written = False
-        for (after, writes), (before, _) in zip(points, points[1:], strict=False):
+        for (after, writes), (before, _) in pairwise(points):
             written |= writes
             if before - after >= 2 and storage.bytes > 0 and not storage.pinned:
                 found.append(Gap(number, after, before, written))
@@ -60,12 +61,13 @@ def live_bytes(problem: Problem) -> list[int]:
         for storage in (*op.reads, *op.writes):
             first[storage] = min(first[storage], number)
             last[storage] = number
-    live = [op.workspace for op in problem.operations] + [0]
+    change = [0] * (count + 2)
     for number, storage in enumerate(problem.storages):
-        slots = range(count + 1) if storage.persistent else range(first[number], last[number] + 1)
-        for slot in slots:
-            live[slot] += storage.bytes
-    return live
+        if storage.persistent or last[number] >= 0:
+            change[0 if storage.persistent else first[number]] += storage.bytes
+            change[(count if storage.persistent else last[number]) + 1] -= storage.bytes
+    spaces = [op.workspace for op in problem.operations] + [0]
+    return [resident + space for resident, space in zip(accumulate(change), spaces, strict=False)]
 
 
 def needed_bytes(problem: Problem) -> int:
@@ -74,9 +76,7 @@ def needed_bytes(problem: Problem) -> int:
     pinned = {number for number, storage in enumerate(problem.storages) if storage.pinned}
     if pinned:
         raise ValueError("pinned storages are not known here")
-    ops = [
-        op.workspace + sum(sizes[storage] for storage in {*op.reads, *op.writes}) for op in problem.operations
-    ]
+    ops = [op.workspace + sum(sizes[storage] for storage in {*op.reads, *op.writes}) for op in problem.operations]
     return max([*ops, sum(storage.bytes for storage in problem.storages if storage.persistent)], default=0)
 
 
@@ -94,7 +94,109 @@ def closed_form_bound(problem: Problem) -> float:
     return best
 
 
-def best_seconds(
+def _parts(problem: Problem, most: int) -> list[int]:
+    """The part of the step that each slot is in: each its own if they are few, else of about equal time."""
+    count = len(problem.operations)
+    if count + 1 <= most:
+        return list(range(count + 1))
+    compute = sum(op.seconds for op in problem.operations)
+    parts: list[int] = []
+    before = 0.0
+    for op in problem.operations:
+        parts.append(min(most - 1, int(before / compute * most)))
+        before += op.seconds
+    names = {part: number for number, part in enumerate(dict.fromkeys(parts))}
+    return [*(names[part] for part in parts), len(names) - 1]
+
+
+def fluid_bound(problem: Problem, *, parts: int = 40) -> float:  # noqa: C901 (one model, in the order of its text)
+    """A linear program (HiGHS) in which bytes flow: storages are divisible, copies wait for nobody.
+
+    Time is cut into parts, each a stall and then its ops. For gaps that begin and end in the same parts there is the
+    number of bytes that go out and come back in each. What links can carry and what is resident at each op (at the
+    fullest op of a part with several) is linear in them; the stalls are as short as they can be.
+
+    Raises:
+        MissingDependencyError: SciPy is not installed.
+    """
+    try:
+        from scipy.optimize import linprog
+        from scipy.sparse import coo_matrix
+    except ImportError:
+        raise MissingDependencyError("scipy", needed_for="the fluid bound", install="pip install scipy") from None
+    tier = problem.tiers[0]
+    part_of = _parts(problem, parts)
+    count = part_of[-1] + 1
+    seconds = [0.0] * count
+    for slot, op in enumerate(problem.operations):
+        seconds[part_of[slot]] += op.seconds
+    sizes: dict[tuple[int, int, bool], int] = {}
+    seen: set[int] = set()
+    for gap in gaps_of(problem):
+        free = (gap.storage in seen or problem.storages[gap.storage].clean) and not gap.written
+        seen.add(gap.storage)
+        key = (part_of[max(gap.after, 0)], part_of[gap.before], free)
+        sizes[key] = sizes.get(key, 0) + problem.storages[gap.storage].bytes
+    # Variables: a stall for each part; then for each class and part bytes out and back, in the stall and in the ops.
+    columns = count
+    rows: list[tuple[int, int, float]] = []
+    limits: list[float] = []
+
+    def row(entries: list[tuple[int, float]], limit: float) -> None:
+        rows.extend((len(limits), column, value) for column, value in entries)
+        limits.append(limit)
+
+    out_stall: list[list[tuple[int, float]]] = [[] for _ in range(count)]
+    out_run: list[list[tuple[int, float]]] = [[] for _ in range(count)]
+    back_stall: list[list[tuple[int, float]]] = [[] for _ in range(count)]
+    back_run: list[list[tuple[int, float]]] = [[] for _ in range(count)]
+    away: list[list[tuple[int, float]]] = [[] for _ in range(count)]
+    single = [part_of.count(part) == 1 for part in range(count)]
+    for (first, last, free), size in sizes.items():
+        span = range(first, last + 1)
+        base = columns
+        columns += 4 * len(span)
+
+        def at(part: int, kind: int, first: int = first, base: int = base) -> int:
+            return base + 4 * (part - first) + kind
+
+        row([(at(part, kind), 1.0) for part in span for kind in (0, 1)], float(size))
+        moved: list[tuple[int, float]] = []
+        for part in span:
+            if not free:
+                out_stall[part].append((at(part, 0), 1.0))
+                out_run[part].append((at(part, 1), 1.0))
+            back_stall[part].append((at(part, 2), 1.0))
+            back_run[part].append((at(part, 3), 1.0))
+            # Away at the op of the part: out by the end of the stall, not back by the end of the op. With several
+            # ops in a part: whatever is out by its end, and not back before it.
+            gone = [(at(part, 0), -1.0)] if single[part] else [(at(part, 0), -1.0), (at(part, 1), -1.0)]
+            here = [(at(part, 2), 1.0), (at(part, 3), 1.0)] if single[part] else []
+            away[part] += moved + gone + here
+            moved = [*moved, (at(part, 0), -1.0), (at(part, 1), -1.0), (at(part, 2), 1.0), (at(part, 3), 1.0)]
+            row(moved, 0.0)  # Nothing comes back before it has left.
+        row([(column, -value) for column, value in moved], 0.0)  # All comes back.
+    for part in range(count):
+        for stall, run, link in ((out_stall, out_run, tier.out), (back_stall, back_run, tier.back)):
+            row([*stall[part], (part, -link.bandwidth)], 0.0)
+            row(run[part], link.bandwidth * seconds[part])
+    for slot, live in enumerate(live_bytes(problem)):
+        if live > problem.capacity:
+            row(away[part_of[slot]], float(problem.capacity - live))
+    scale = max(problem.capacity, 1)
+    numbers, places, values = zip(*rows, strict=True) if rows else ((), (), ())
+    matrix: Any = coo_matrix((values, (numbers, places)), shape=(len(limits), columns))
+    cost = [1.0] * count + [0.0] * (columns - count)
+    # In units of the capacity and of seconds.
+    factors = [1.0] * count + [float(scale)] * (columns - count)
+    matrix = (matrix.multiply(1.0 / scale).tocsr()).multiply([factors]).tocsr()
+    result: Any = linprog(cost, A_ub=matrix, b_ub=[limit / scale for limit in limits], method="highs")
+    if result.status != 0:
+        raise ValueError(f"the linear program has no solution: {result.message}")
+    return sum(seconds) + float(result.fun)
+
+
+def best_seconds(  # noqa: C901 (one model, row by row)
     problem: Problem, *, at_most: float | None = None, seconds: float = 60.0, workers: int = 2
 ) -> tuple[float, bool]:
     """The least seconds of any plan for a small step, found by constraint programming (OR-tools).
@@ -126,7 +228,11 @@ def best_seconds(
     count = len(problem.operations)
     costs = [round(op.seconds) for op in problem.operations] + [0]
     gaps = gaps_of(problem)
-    horizon = round(at_most) if at_most is not None else sum(costs) + 2 * sum(problem.storages[gap.storage].bytes for gap in gaps)
+    horizon = (
+        round(at_most)
+        if at_most is not None
+        else sum(costs) + 2 * sum(problem.storages[gap.storage].bytes for gap in gaps)
+    )
 
     def moments(name: str) -> list[Any]:
         return [model.new_int_var(0, horizon, f"{name}{slot}") for slot in range(count + 1)]
@@ -221,8 +327,8 @@ def random_step(seed: int) -> Problem:
     weights = rng.choice(["none", "none", "dirty", "clean"])
     storages: list[Storage] = []
 
-    def new(size: int, **flags: bool) -> int:
-        storages.append(Storage(size, **flags))
+    def new(size: int, *, persistent: bool = False, clean: bool = False) -> int:
+        storages.append(Storage(size, persistent=persistent, clean=clean))
         return len(storages) - 1
 
     activations = [new(rng.randint(2, 20)) for _ in range(layers + 1)]
@@ -256,6 +362,32 @@ def random_step(seed: int) -> Problem:
     return Problem(problem.operations, problem.storages, capacity, problem.tiers)
 
 
+def long_step(count: int, seed: int = 0) -> Problem:
+    """A step of that many ops, forward and backward, with one and a half storages for each: for measuring time.
+
+    The device has 60 % of what is live; its link is as fast as it must be to hide about all copies.
+    """
+    rng = random.Random(seed)
+    layers = count // 2
+    storages = [Storage(rng.randint(1, 64) << 20) for _ in range(layers + 1)]
+    ops: list[Operation] = []
+    for layer in range(layers):
+        skip = (rng.randrange(layer),) if layer and rng.random() < 0.3 else ()
+        storages.append(Storage(rng.randint(1, 32) << 20))
+        made = (layer + 1, len(storages) - 1) if layer else (0, 1, len(storages) - 1)
+        ops.append(Operation(rng.uniform(1e-4, 1e-3), tuple({*skip, *((layer,) if layer else ())}), made))
+    gradient = -1
+    for layer in reversed(range(layers)):
+        reads = {layer, layer + 1, layers + 1 + layer} | ({gradient} if gradient >= 0 else set())
+        storages.append(Storage(rng.randint(1, 32) << 20))
+        gradient = len(storages) - 1
+        ops.append(Operation(rng.uniform(1e-4, 1e-3), tuple(sorted(reads)), (gradient,)))
+    problem = Problem(tuple(ops), tuple(storages), 1 << 60, ())
+    live = max(live_bytes(problem))
+    link = Link(0.4 * live / (sum(op.seconds for op in ops) / 2))
+    return Problem(problem.operations, problem.storages, int(0.6 * live), (Tier("host", 1 << 60, link, link),))
+
+
 def random_steps(count: int, first: int = 0) -> Iterator[tuple[int, Problem]]:
     """Seeds and steps that have something to move."""
     seed = first
@@ -271,8 +403,10 @@ __all__ = [
     "Gap",
     "best_seconds",
     "closed_form_bound",
+    "fluid_bound",
     "gaps_of",
     "live_bytes",
+    "long_step",
     "needed_bytes",
     "random_step",
     "random_steps",

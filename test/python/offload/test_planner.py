@@ -96,3 +96,136 @@ def test_unsafe_plans_are_refused(change: dict[str, int], message: str) -> None:
 def test_wrong_problems(problem: Problem, message: str) -> None:
     with pytest.raises(offload.OffloadError, match=message):
         offload.plan(problem)
+
+
+def chain(*seconds: float, sizes: tuple[int, ...], reads: dict[int, tuple[int, ...]]) -> tuple[Operation, ...]:
+    """Op i writes storage i, and reads what `reads` says."""
+    return tuple(
+        Operation(each, reads=reads.get(number, ()), writes=(number,) if number < len(sizes) else ())
+        for number, each in enumerate(seconds)
+    )
+
+
+def test_a_clean_storage_leaves_for_nothing() -> None:
+    weight = Storage(50, persistent=True, clean=True)
+    problem = Problem((Operation(5.0, reads=(0,)), Operation(20.0, writes=(1,))), (weight, Storage(100)), 100, (HOST,))
+    plan = offload.plan(problem)
+    # It comes back at the end of the step: 50 bytes.
+    assert (plan.seconds, plan.bytes_out, plan.bytes_in) == (30.0, 0, 50)
+    written = dataclasses.replace(problem, operations=(Operation(5.0, writes=(0,)), Operation(20.0, writes=(1,))))
+    assert offload.plan(written).bytes_out == 50
+
+
+def test_state_that_may_start_below_stays_there() -> None:
+    weight = Storage(50, persistent=True, clean=True, may_start_below=True)
+    ops = (Operation(5.0, reads=(0,)), Operation(20.0, writes=(1,)), Operation(7.0, writes=(2,)))
+    problem = Problem(ops, (weight, Storage(100), Storage(50)), 100, (HOST,))
+    plan = offload.plan(problem)
+    # In every step it comes in while op 2 runs, for the next one, and is dropped after op 0.
+    assert (plan.seconds, plan.bytes_out, plan.bytes_in) == (32.0, 0, 50)
+    (spill,) = plan.spills
+    assert (spill.after, spill.freed, spill.fetched, spill.before) == (0, 1, 2, 4)
+    assert plan.resident == (50, 100, 100, 50)
+
+
+def test_unused_state_that_may_start_below_takes_no_room() -> None:
+    unused = Storage(500, persistent=True, may_start_below=True)
+    plan = offload.plan(dataclasses.replace(THREE, storages=(*THREE.storages, unused)))
+    assert plan.seconds == 40
+
+
+def test_pinned_storages_stay() -> None:
+    pinned = dataclasses.replace(THREE, storages=(Storage(50, pinned=True), Storage(100)))
+    with pytest.raises(offload.CapacityError, match="at least 150 bytes, which op 1"):
+        offload.plan(pinned)
+
+
+def test_an_empty_tensor_does_not_move() -> None:
+    assert offload.plan(dataclasses.replace(THREE, storages=(Storage(50), Storage(100), Storage(0)))).seconds == 40
+    assert offload.plan(dataclasses.replace(THREE, storages=(Storage(0), Storage(100)))).spills == ()
+
+
+def test_one_copy_out_serves_two_gaps() -> None:
+    ops = (
+        Operation(10.0, writes=(0,)),
+        Operation(10.0, writes=(1,)),
+        Operation(10.0, reads=(0,)),
+        Operation(10.0, writes=(2,)),
+        Operation(10.0, reads=(0,)),
+    )
+    plan = offload.plan(Problem(ops, (Storage(50), Storage(100), Storage(100)), 100, (HOST,)))
+    assert (plan.bytes_out, plan.bytes_in, plan.seconds) == (50, 100, 50 + 5 + 5 + 5)
+    assert [spill.clean for spill in plan.spills] == [False, True]
+
+
+def test_alignment_and_chunks() -> None:
+    aligned = dataclasses.replace(THREE, alignment=64, capacity=128)
+    assert offload.plan(aligned).resident == (64, 128, 64, 0)
+    slow = Tier("host", 1000, Link(10.0, latency=1.0), Link(10.0, latency=1.0))
+    assert offload.plan(dataclasses.replace(THREE, tiers=(slow,))).seconds == 42
+    # Five chunks each way, each with the latency.
+    assert offload.plan(dataclasses.replace(THREE, tiers=(slow,), chunk_bytes=10)).seconds == 50
+
+
+def test_copies_slow_down_what_is_bound_by_memory() -> None:
+    # 40 bytes leave in 4 s while op 1, which takes all of the memory's 20 B/s, goes on at half its speed.
+    ops = (
+        Operation(1.0, writes=(0,)),
+        Operation(10.0, memory_bytes=200),
+        Operation(1.0, writes=(1,)),
+    )
+    ops = (*ops, Operation(1.0, reads=(0,)))
+    problem = Problem(ops, (Storage(40), Storage(100)), 100, (HOST,))
+    assert offload.plan(problem).seconds == 13 + 4
+    plan = offload.plan(dataclasses.replace(problem, memory_bandwidth=20.0))
+    assert plan.seconds == 13 + 4 + 2
+    assert plan.slowed_down == pytest.approx(2)
+    assert plan.bound_seconds == 11 + 1 + 4
+
+
+def test_links_share_a_segment() -> None:
+    # Two tiers of 10 B/s each behind a wire of 10: the two copies take as long as one after the other.
+    one, two = (Tier(name, 60, Link(10.0, segment="wire"), Link(10.0)) for name in ("near", "far"))
+    ops = (Operation(1.0, writes=(0, 1)), Operation(1.0, writes=(2,)), Operation(1.0, reads=(0, 1)))
+    storages = (Storage(50), Storage(50), Storage(100))
+    problem = Problem(ops, storages, 100, (one, two), segments={"wire": 10.0})
+    plan = offload.plan(problem)
+    assert {spill.tier for spill in plan.spills} == {0, 1}
+    assert plan.seconds == 1 + 10 + 1 + 5 + 1
+    assert max(plan.below["near"]) == max(plan.below["far"]) == 50
+
+
+def test_tiers_fill_up() -> None:
+    full = dataclasses.replace(THREE, tiers=(Tier("host", 49, Link(10.0), Link(10.0)),))
+    with pytest.raises(
+        offload.CapacityError, match=r"the tiers below \(host\) to hold 50 bytes at once but got 49"
+    ) as e:
+        offload.plan(full)
+    assert (e.value.tier, e.value.needed, e.value.available) == ("host", 50, 49)
+    outward = dataclasses.replace(full, tiers=(*full.tiers, Tier("ssd", 1000, Link(5.0), Link(5.0))))
+    plan = offload.plan(outward)
+    assert [spill.tier for spill in plan.spills] == [1]
+    assert plan.seconds == 50
+
+
+def test_computing_again_is_used_where_it_is_faster() -> None:
+    again = Storage(50, recompute_seconds=2.0, recompute_from=(2,))
+    ops = (
+        Operation(5.0, reads=(2,), writes=(0,)),
+        Operation(20.0, writes=(1,)),
+        Operation(5.0, reads=(0, 2)),
+    )
+    problem = Problem(ops, (again, Storage(100), Storage(1)), 101, (HOST,))
+    plan = offload.plan(problem)
+    assert plan.seconds == 32
+    (spill,) = plan.spills
+    assert spill.recomputed
+    assert (plan.bytes_out, plan.bytes_in) == (0, 0)
+    dear = dataclasses.replace(
+        problem, storages=(dataclasses.replace(again, recompute_seconds=11.0), *problem.storages[1:])
+    )
+    assert offload.plan(dear).seconds == 40
+
+
+def test_plans_are_deterministic() -> None:
+    assert offload.plan(THREE) == offload.plan(THREE)
