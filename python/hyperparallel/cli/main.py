@@ -18,7 +18,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands
+from hyperparallel.cli import commands, machine
+from hyperparallel.cli.cost import cost_command
 from hyperparallel.errors import HyperParallelError
 
 _FAULT_OF_INPUT = 1
@@ -119,6 +120,13 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
     _plan_options(verb)
     _model_options(verb)
+
+    text = "machine descriptions: list, show, check, or measure the one at hand"
+    machine.add_arguments(verbs.add_parser("machine", help=text, description=text[0].upper() + text[1:] + "."))
+
+    verb = _verb(verbs, "cost", cost_command, "tabulate what a program costs on a machine, op by op")
+    verb.add_argument("program", type=Path, metavar="PROGRAM", help="a file of MLIR, or a directory of hp compile")
+    verb.add_argument("--machine", metavar="MACHINE", help="a preset or a YAML file; instead of the program's own")
 
     _verb(verbs, "doctor", commands.doctor_command, "check that everything that is needed is there")
     _verb(verbs, "version", commands.version_command, "print the versions of the package and of what it stands on")

@@ -22,6 +22,7 @@ from mlir import ir
 
 from hyperparallel import machines
 from hyperparallel._hyperparallel import (
+    CoresAttr,
     DeviceGroupAttr,
     LevelAttr,
     LinkAttr,
@@ -33,6 +34,17 @@ from hyperparallel._hyperparallel import (
 
 MACHINE = "supernode.machine"
 """The name under which a machine hangs on a module."""
+
+
+def _cores_attr(cores: machines.Cores | None) -> CoresAttr | None:
+    return None if cores is None else CoresAttr.get(cores.count, cores.gain, cores.cut, cores.wake)
+
+
+def _cores(attribute: ir.Attribute | None) -> machines.Cores | None:
+    if attribute is None:
+        return None
+    attr = CoresAttr(attribute)
+    return machines.Cores(attr.count, attr.gain, attr.cut, attr.wake)
 
 
 def machine_attr(machine: machines.Machine, context: ir.Context | None = None) -> MachineAttr:
@@ -56,6 +68,9 @@ def machine_attr(machine: machines.Machine, context: ir.Context | None = None) -
                     group.vector,
                     group.efficiency,
                     [RateAttr.get(ir.Type.parse(element), rate) for element, rate in group.rates.items()],
+                    group.packing,
+                    group.cache,
+                    _cores_attr(group.cores),
                 )
                 for group in machine.groups
             ],
@@ -70,7 +85,10 @@ def machine_attr(machine: machines.Machine, context: ir.Context | None = None) -
                 )
                 for level in machine.levels
             ],
-            [TierAttr.get(tier.name, tier.scope, tier.capacity, tier.bandwidth) for tier in machine.tiers],
+            [
+                TierAttr.get(tier.name, tier.scope, tier.capacity, tier.bandwidth, list(tier.shared))
+                for tier in machine.tiers
+            ],
             [
                 SegmentAttr.get(segment.name, segment.scope, segment.bandwidth, segment.within)
                 for segment in machine.segments
@@ -93,6 +111,9 @@ def _group(attribute: ir.Attribute) -> machines.DeviceGroup:
         vector=attr.vector,
         rates={str(rate.element_type): rate.rate for rate in rates},
         efficiency=attr.efficiency,
+        packing=attr.packing,
+        cache=attr.cache,
+        cores=_cores(attr.cores),
     )
 
 
@@ -104,7 +125,7 @@ def _level(attribute: ir.Attribute) -> machines.Level:
 
 def _tier(attribute: ir.Attribute) -> machines.Tier:
     attr = TierAttr(attribute)
-    return machines.Tier(attr.name, attr.scope, attr.capacity, attr.bandwidth)
+    return machines.Tier(attr.name, attr.scope, attr.capacity, attr.bandwidth, tuple(attr.shared))
 
 
 def _segment(attribute: ir.Attribute) -> machines.Segment:
@@ -172,6 +193,7 @@ def machine_of(module: ir.Module) -> machines.Machine | None:
 
 __all__ = [
     "MACHINE",
+    "CoresAttr",
     "DeviceGroupAttr",
     "LevelAttr",
     "LinkAttr",
