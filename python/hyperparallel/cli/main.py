@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands, machine
+from hyperparallel.cli import commands, machine, simulate
 from hyperparallel.cli.cost import cost_command
 from hyperparallel.errors import HyperParallelError
 
@@ -127,6 +127,10 @@ def _parser() -> argparse.ArgumentParser:
     verb = _verb(verbs, "cost", cost_command, "tabulate what a program costs on a machine, op by op")
     verb.add_argument("program", type=Path, metavar="PROGRAM", help="a file of MLIR, or a directory of hp compile")
     verb.add_argument("--machine", metavar="MACHINE", help="a preset or a YAML file; instead of the program's own")
+
+    verb = _verb(verbs, "import-trace", simulate.import_trace_command, "turn a recorded step into a program of tasks")
+    verb.add_argument("trace", type=Path, metavar="FILE.json.gz", help="a recorded step, gzipped or not")
+    verb.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.mlir", help="the program to write")
 
     _verb(verbs, "doctor", commands.doctor_command, "check that everything that is needed is there")
     _verb(verbs, "version", commands.version_command, "print the versions of the package and of what it stands on")
