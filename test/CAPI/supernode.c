@@ -89,7 +89,7 @@ static void machines(MlirLocation loc) {
   // CHECK-NEXT: tier: null
   print("tier",
         hpTierAttrGet(loc, text("hbm"), text("device"), 0, 1.6e12, 0, NULL));
-  // CHECK-NEXT: refused: expected an algorithm (ring, tree, halving, direct) but got `star`
+  // CHECK-NEXT: refused: expected an algorithm (ring, tree, halving, direct, memory) but got `star`
   // CHECK-NEXT: level: null
   algorithms[0] = text("star");
   print("level",

@@ -336,6 +336,10 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
+def _link(source: str, target: str, fit: Fit, otherwise: float) -> Link:
+    return Link(source, target, _rounded(fit.costs[0]), _rounded(_per_second(fit.costs[1], otherwise)), ("bus",))
+
+
 def _describe(
     name: str,
     cores: int,
@@ -384,18 +388,10 @@ def _describe(
             Tier("pool", "host", _POOL, _rounded(bus)),
         ),
         segments=(Segment("bus", "host", _rounded(max(bus, core.memory))),),
-        links=tuple(
-            Link(source, target, _rounded(fit.costs[0]), _rounded(_per_second(fit.costs[1], core.memory)), ("bus",))
-            for source, target, fit in (("pool", "local", inward), ("local", "pool", outward))
-        )
-        + (
-            Link(
-                "local",
-                "local",
-                _rounded(outward.costs[0]),
-                _rounded(_per_second(outward.costs[1], core.memory)),
-                ("bus",),
-            ),
+        links=(
+            _link("pool", "local", inward, core.memory),
+            _link("local", "pool", outward, core.memory),
+            _link("local", "local", outward, core.memory),
         ),
     )
     at = ("groups", "cpu")
