@@ -114,6 +114,19 @@ def ExpandMath : Pass<"hp-expand-math"> {
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
 }
 
+def InlineDynamicCallees : Pass<"hp-inline-dynamic-callees", "mlir::ModuleOp"> {
+  let summary = "Writes functions on buffers of dynamic shape where they are called";
+  let description = [{
+    Buffers are passed as bare pointers, which carry no shape. The function that
+    upstream's buffer deallocation adds for buffers whose owner is known at run
+    time only is one of those.
+  }];
+  let statistics = [
+    Statistic<"numInlined", "num-inlined", "Calls replaced by a body">
+  ];
+  let dependentDialects = ["mlir::func::FuncDialect"];
+}
+
 def ConvertToLLVM : Pass<"hp-convert-to-llvm", "mlir::ModuleOp"> {
   let summary = "Finishes lowering to the LLVM dialect and the runtime's ABI";
   let description = [{

@@ -77,6 +77,7 @@ static void addBufferPasses(OpPassManager &manager) {
   cleanUp(manager);
   bufferization::BufferDeallocationPipelineOptions deallocation;
   bufferization::buildBufferDeallocationPipeline(manager, deallocation);
+  manager.addPass(createInlineDynamicCallees());
   manager.addNestedPass<func::FuncOp>(
       bufferization::createOptimizeAllocationLivenessPass());
   manager.addPass(createConvertBufferizationToMemRefPass());

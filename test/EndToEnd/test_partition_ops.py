@@ -174,7 +174,7 @@ def test_embedding_with_the_vocabulary_split(mesh: dict[str, int]) -> None:
     text = f"hypershard.mesh @mesh = <[{axes}]>{expand(EMBEDDING)}"
     outside = np.array([6, 0, 7, 3, 5])
     with pytest.raises(RuntimeFailure, match="smaller than dim size"):
-        run_sharded(text, [table, outside], executor="reference", passes=["hypershard-partition-program"])
+        run_sharded(text, [table, outside], passes=["hypershard-partition-program"])
 
 
 def test_reading_a_tensor_along_loops_of_one_iteration() -> None:
@@ -548,7 +548,6 @@ def test_loops_branches_and_calls() -> None:
         [numbers([5, 3]), np.array(False)],
         {"a": 2},
         collectives={},
-        executor="reference",
     )
 
 
@@ -567,7 +566,7 @@ def test_manual_region() -> None:
         }"""
 
     x = numbers([4, 3])
-    run = run_sharded(expand(check_manual), [x], executor="reference", passes=["hypershard-partition-program"])
+    run = run_sharded(expand(check_manual), [x], passes=["hypershard-partition-program"])
     np.testing.assert_array_equal(run.results[0], -x)
     assert run.collectives == {"all_gather": 1}
 
@@ -582,4 +581,4 @@ def test_what_is_refused_has_a_place() -> None:
           return %y : tensor<4x3xf32>
         }""")
     with pytest.raises(CompilationError, match="insert-reshards"):
-        run_sharded(text, [numbers([4, 3])], executor="reference", passes=["hypershard-partition-program"])
+        run_sharded(text, [numbers([4, 3])], passes=["hypershard-partition-program"])

@@ -363,7 +363,7 @@ def test_case_16_embedding_with_the_vocabulary_split(devices: int) -> None:
     with pytest.raises(RuntimeFailure, match="smaller than dim size"):
         run_unsharded(EMBEDDING, [table, outside])
     with pytest.raises(RuntimeFailure, match="smaller than dim size"):
-        run_sharded(EMBEDDING, [table, outside], {"a": devices}, arguments, result, executor="reference")
+        run_sharded(EMBEDDING, [table, outside], {"a": devices}, arguments, result)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -494,9 +494,7 @@ def test_case_26_every_pair_of_layouts(mesh: dict[str, int], shape: tuple[int, i
     arguments, kinds = ", ".join(f"{name}: {kind}" for name in names), ", ".join([kind] * len(pairs))
     text = f"func.func @main({arguments}) -> ({kinds}) {{ return {', '.join(names)} : {kinds} }}"
     inputs = [numbers(shape, seed=i) for i in range(len(pairs))]
-    run = run_sharded(
-        text, inputs, mesh, [pair[0] for pair in pairs], [pair[1] for pair in pairs], executor="reference"
-    )
+    run = run_sharded(text, inputs, mesh, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
     for value, result, pair in zip(inputs, run.results, pairs, strict=True):
         np.testing.assert_array_equal(result, value, err_msg=str(pair))
 
@@ -547,7 +545,7 @@ def test_case_29_loop_whose_body_wants_another_sharding(inside: list[list[str]])
     }}"""
     x = numbers([4, 6])
     wanted = run_unsharded(text, [x])[0]
-    run = run_sharded(text, [x], executor="reference")
+    run = run_sharded(text, [x])
     np.testing.assert_allclose(run.results[0], wanted, rtol=1e-5, atol=1e-6)
     if inside == [["a"], []]:
         assert run.collectives == {}

@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from hyperparallel.testing import Padding, Sharding, run_sharded, run_unsharded
+from hyperparallel.testing import Executor, Padding, Sharding, run_sharded, run_unsharded
 from hyperparallel.testing.annotated import numbers
 
 EXAMPLES = os.environ.get("HP_PROPERTY_EXAMPLES")
@@ -356,6 +356,7 @@ def test_split_programs_give_what_whole_ones_give(
     inputs = [numbers(shape, seed=i) for i, shape in enumerate(shapes)]
     note(f"mesh {mesh}, arguments {arguments}, results {results}\n{text}")
     wanted = run_unsharded(text, inputs)
-    run = run_sharded(text, inputs, mesh, arguments, results, executor="reference", padding=padding)
-    for whole, result in zip(wanted, run.results, strict=True):
-        np.testing.assert_allclose(result, whole, rtol=1e-4, atol=1e-4, err_msg=run.program)
+    for executor in Executor:
+        run = run_sharded(text, inputs, mesh, arguments, results, executor=executor, padding=padding)
+        for whole, result in zip(wanted, run.results, strict=True):
+            np.testing.assert_allclose(result, whole, rtol=1e-4, atol=1e-4, err_msg=f"{executor}: {run.program}")

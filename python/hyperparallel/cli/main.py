@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands, report
+from hyperparallel.cli import commands, report, simulate
 from hyperparallel.errors import HyperParallelError
 
 _FAULT_OF_INPUT = 1
@@ -116,9 +116,16 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument(
         "--trace", type=Path, metavar="FILE.json", help="write a trace of the run here (Chrome, Perfetto)"
     )
+    verb.add_argument(
+        "--timeline", type=Path, metavar="FILE.json", help="write what each device did here, for hp report"
+    )
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
     _plan_options(verb)
     _model_options(verb)
+
+    verb = _verb(verbs, "import-trace", simulate.import_trace_command, "turn a recorded step into a program of tasks")
+    verb.add_argument("trace", type=Path, metavar="FILE.json.gz", help="a recorded step, gzipped or not")
+    verb.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.mlir", help="the program to write")
 
     verb = _verb(verbs, "report", report.report_command, "show a simulated or measured step, or two side by side")
     verb.add_argument("input", type=Path, metavar="INPUT", help="a compiled DIR, a timeline, or a trace of hp run")

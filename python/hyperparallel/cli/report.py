@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import json
+import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,8 @@ from hyperparallel.cli.console import Talk
 from hyperparallel.errors import HyperParallelError
 
 if TYPE_CHECKING:
+    from hyperparallel.compiled import CompiledProgram
+    from hyperparallel.runtime import RunStatistics
     from hyperparallel.simulator.timeline import Timeline
 
 _EXPECTED = "a directory that hp compile made, a timeline of hp simulate or hp run --timeline, or a trace of hp run --trace"
@@ -51,6 +56,24 @@ def _timeline(path: Path, data: Any) -> Timeline:
         except HyperParallelError as error:
             raise HyperParallelError(f"{path}: {error}") from None
     return Timeline.from_json(data, str(path))
+
+
+@contextlib.contextmanager
+def trace_file(trace: Path | None, timeline: Path | None) -> Generator[Path | None]:
+    """The file that a run's trace goes to: the one that was asked for, or one for as long as a timeline is made."""
+    if trace is not None or timeline is None:
+        yield trace
+        return
+    with tempfile.TemporaryDirectory(prefix="hyperparallel-") as folder:
+        yield Path(folder) / "trace.json"
+
+
+def write_timeline(path: Path, trace: Path, program: CompiledProgram, statistics: RunStatistics) -> None:
+    """Writes the timeline of a run, with what the program and its statistics say beyond the trace."""
+    from hyperparallel.report.measured import measured_timeline
+
+    data = json.loads(trace.read_text(encoding="utf-8"))
+    measured_timeline(data, program=program, statistics=statistics).write(path)
 
 
 def report_command(arguments: argparse.Namespace) -> int:
