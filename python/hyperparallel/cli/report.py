@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import json
 import tempfile
+import zlib
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from hyperparallel.runtime import RunStatistics
     from hyperparallel.simulator.timeline import Timeline
 
-_EXPECTED = "a directory that hp compile made, a timeline of hp simulate or hp run --timeline, or a trace of hp run --trace"
+_EXPECTED = "a timeline, such as hp run --timeline writes, or a trace of hp run --trace"
 
 
 def read_input(path: Path) -> Timeline:
@@ -30,17 +31,18 @@ def read_input(path: Path) -> Timeline:
         HyperParallelError: It cannot be read, or is none of what is expected.
     """
     if path.is_dir():
-        raise HyperParallelError("directories come later")
+        raise HyperParallelError(f"{path} is a directory; expected {_EXPECTED}")
     try:
         content = path.read_bytes()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-        data: Any = json.loads(content)
     except FileNotFoundError:
         raise HyperParallelError(f"no file or directory at {path}; expected {_EXPECTED}") from None
     except OSError as error:
-        raise HyperParallelError(f"cannot read {path}: {error.strerror or 'the gzip data is broken'}") from None
-    except (EOFError, ValueError):
+        raise HyperParallelError(f"cannot read {path}: {error.strerror or error}") from None
+    try:
+        data: Any = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+    except (OSError, EOFError, zlib.error):
+        raise HyperParallelError(f"{path} is cut off or damaged: its gzip data cannot be read") from None
+    except ValueError:
         raise HyperParallelError(f"{path} is not JSON; expected {_EXPECTED}") from None
     return _timeline(path, data)
 

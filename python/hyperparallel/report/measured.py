@@ -176,7 +176,9 @@ def _collectives(groups: Sequence[Group], tasks: Sequence[TaskSpan]) -> tuple[Co
         hidden = sum(covered((task.start, task.end), busy[task.group]) for task in members)
         received = sum(task.bytes_received or 0.0 for task in members)
         uses.append(
-            CollectiveUse(op, max(counts), received / len(groups), seconds / len(groups), (seconds - hidden) / len(groups))
+            CollectiveUse(
+                op, max(counts), received / len(groups), seconds / len(groups), (seconds - hidden) / len(groups)
+            )
         )
     return tuple(uses)
 

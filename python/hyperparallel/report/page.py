@@ -18,10 +18,21 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from hyperparallel.simulator.timeline import TaskSpan, Timeline
 from hyperparallel.report.summary import kind_of, summarise
+from hyperparallel.simulator.timeline import TaskSpan, Timeline
 
-_SCRIPTS = ("units.js", "runs.js", "window.js", "palette.js", "lanes.js", "tiers.js", "gestures.js", "tables.js", "figures.js", "page.js")
+_SCRIPTS = (
+    "units.js",
+    "runs.js",
+    "window.js",
+    "palette.js",
+    "lanes.js",
+    "tiers.js",
+    "gestures.js",
+    "tables.js",
+    "figures.js",
+    "page.js",
+)
 _PICOSECONDS = 12
 _PLACE = re.compile(r"\{\{([A-Z]+)\}\}")
 
@@ -123,7 +134,9 @@ def page(timelines: Sequence[Timeline], *, labels: Sequence[str] | None = None) 
     files = resources.files("hyperparallel.report") / "page"
     runs = [_run(one, label) for one, label in zip(timelines, labels_of(timelines, labels), strict=True)]
     data = json.dumps({"version": 1, "runs": runs}, separators=(",", ":"), allow_nan=False).encode()
-    script = "\n".join(["(() => {", '"use strict";', *[(files / name).read_text("utf-8") for name in _SCRIPTS], "})();"])
+    script = "\n".join(
+        ["(() => {", '"use strict";', *[(files / name).read_text("utf-8") for name in _SCRIPTS], "})();"]
+    )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     title = " and ".join(dict.fromkeys(timeline.name for timeline in timelines))
     values = {

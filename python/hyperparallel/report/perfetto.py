@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hyperparallel.simulator.timeline import TaskSpan, Timeline
 from hyperparallel.report.summary import kind_of
 from hyperparallel.report.tracks import tracks_of
+from hyperparallel.simulator.timeline import TaskSpan, Timeline
 
 _MICROSECONDS = 1e6
 _DIGITS = 6  # of a microsecond: picoseconds
@@ -66,7 +66,9 @@ def _stream(tasks: Sequence[TaskSpan], name: str, kind: str, pid: int, tid: int)
     return metadata, spans, tid + count
 
 
-def _group(timeline: Timeline, number: int, tasks: Sequence[TaskSpan], pid: int, name: str) -> tuple[list[Any], list[Any]]:
+def _group(
+    timeline: Timeline, number: int, tasks: Sequence[TaskSpan], pid: int, name: str
+) -> tuple[list[Any], list[Any]]:
     group = timeline.groups[number]
     metadata = [
         _metadata("process_name", pid, None, name=name),

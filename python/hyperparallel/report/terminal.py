@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from hyperparallel.report.summary import Summary, TierPeak, bare
+from hyperparallel.report.summary import Summary, bare
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 _BAR = 24
+UNKNOWN = "–"
 _STYLES = {"kernels": "blue", "communication": "yellow", "transfer": "magenta", "bubble": "bright_black"}
 _WORDS = {
     "kernels": "kernels",
@@ -29,7 +30,7 @@ def seconds_text(seconds: float | None) -> str:
     ('279 ms', '72.0 µs', '0 s', '-1.50 s')
     """
     if seconds is None:
-        return "–"
+        return UNKNOWN
     size = abs(seconds)
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
         if size >= factor * 0.9995:
@@ -44,7 +45,7 @@ def bytes_text(size: float | None) -> str:
     ('325 MiB', '512 B', '–')
     """
     if size is None:
-        return "–"
+        return UNKNOWN
     for power, unit in ((5, "PiB"), (4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
         if abs(size) >= 1024**power * 0.9995:
             return f"{_three(size / 1024**power)} {unit}"
@@ -63,25 +64,30 @@ def percent_text(share: float | None) -> str:
     >>> percent_text(0.98034), percent_text(None)
     ('98.0 %', '–')
     """
-    return "–" if share is None else f"{share * 100:.1f} %"
+    return UNKNOWN if share is None else f"{share * 100:.1f} %"
 
 
 def _flops_text(flops: float | None) -> str:
     if flops is None:
-        return "–"
+        return UNKNOWN
     for factor, unit in ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP")):
         if flops >= factor:
             return f"{_three(flops / factor)} {unit}"
     return f"{flops:.0f} FLOP"
 
 
-def _table(title: str, columns: Iterable[str]) -> Table:
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table without the columns of which nothing is known."""
     from rich import box
     from rich.table import Table
 
+    lines = list(rows)
+    known = [place for place in range(len(columns)) if place == 0 or any(line[place] != UNKNOWN for line in lines)]
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for position, column in enumerate(columns):
-        table.add_column(column, justify="left" if position == 0 else "right", overflow="fold")
+    for place in known:
+        table.add_column(columns[place], justify="left" if place == 0 else "right", overflow="fold")
+    for line in lines:
+        table.add_row(*(line[place] for place in known))
     return table
 
 
@@ -104,16 +110,12 @@ def _causes(console: Console, summary: Summary) -> None:
         console.print(line)
 
 
-def _tier_line(tier: TierPeak, several: bool) -> tuple[str, str, str, str]:
-    name = f"{tier.group}: {tier.name}" if several else tier.name
-    return name, bytes_text(tier.peak), bytes_text(tier.capacity), percent_text(tier.used)
-
-
-def _tables(summary: Summary, rows: int) -> Iterable[Table]:
-    if summary.operations:
-        busiest = _table("Busiest operations", ("operation", "count", "seconds", "of the step", "work", "bytes"))
-        for use in summary.operations[:rows]:
-            busiest.add_row(
+def _operations(summary: Summary, rows: int) -> Table:
+    return _table(
+        "Busiest operations",
+        ("operation", "count", "seconds", "of the step", "work", "bytes"),
+        (
+            (
                 use.name,
                 f"{use.count:,.0f}",
                 seconds_text(use.seconds),
@@ -121,26 +123,59 @@ def _tables(summary: Summary, rows: int) -> Iterable[Table]:
                 _flops_text(use.flops),
                 bytes_text(use.bytes),
             )
-        yield busiest
-    if summary.collectives:
-        moves = _table("Collectives", ("operation", "count", "received", "seconds", "exposed"))
-        for move in sorted(summary.collectives, key=lambda move: -move.seconds)[:rows]:
-            moves.add_row(
-                bare(move.op), str(move.count), bytes_text(move.bytes_received), seconds_text(move.seconds), seconds_text(move.exposed_seconds)
+            for use in summary.operations[:rows]
+        ),
+    )
+
+
+def _collectives(summary: Summary, rows: int) -> Table:
+    return _table(
+        "Collectives",
+        ("operation", "count", "received", "seconds", "exposed"),
+        (
+            (
+                bare(use.op),
+                str(use.count),
+                bytes_text(use.bytes_received),
+                seconds_text(use.seconds),
+                seconds_text(use.exposed_seconds),
             )
-        yield moves
-    if summary.tiers:
-        memory = _table("Memory", ("tier", "peak", "capacity", "used"))
-        several = len({tier.group for tier in summary.tiers}) > 1
-        for tier in sorted(summary.tiers, key=lambda tier: -(tier.used or 0.0))[:rows]:
-            memory.add_row(*_tier_line(tier, several))
-        yield memory
-    if summary.links:
-        links = _table("Links", ("link", "carried", "bandwidth", "used"))
-        for link in sorted(summary.links, key=lambda link: -(link.utilisation or 0.0))[:rows]:
-            rate = "–" if link.bandwidth is None else f"{_three(link.bandwidth / 1e9)} GB/s"
-            links.add_row(link.name, bytes_text(link.bytes), rate, percent_text(link.utilisation))
-        yield links
+            for use in sorted(summary.collectives, key=lambda use: -use.seconds)[:rows]
+        ),
+    )
+
+
+def _memory(summary: Summary, rows: int) -> Table:
+    several = len({tier.group for tier in summary.tiers}) > 1
+    return _table(
+        "Memory",
+        ("tier", "peak", "capacity", "used"),
+        (
+            (
+                f"{tier.group}: {tier.name}" if several else tier.name,
+                bytes_text(tier.peak),
+                bytes_text(tier.capacity),
+                percent_text(tier.used),
+            )
+            for tier in sorted(summary.tiers, key=lambda tier: -(tier.used or 0.0))[:rows]
+        ),
+    )
+
+
+def _links(summary: Summary, rows: int) -> Table:
+    return _table(
+        "Links",
+        ("link", "carried", "bandwidth", "used"),
+        (
+            (
+                link.name,
+                bytes_text(link.bytes),
+                UNKNOWN if link.bandwidth is None else f"{_three(link.bandwidth / 1e9)} GB/s",
+                percent_text(link.utilisation),
+            )
+            for link in sorted(summary.links, key=lambda link: -(link.utilisation or 0.0))[:rows]
+        ),
+    )
 
 
 def print_summary(console: Console, summary: Summary, *, rows: int = 8) -> None:
@@ -156,8 +191,14 @@ def print_summary(console: Console, summary: Summary, *, rows: int = 8) -> None:
     console.print("  " + ", ".join(facts), highlight=False)
     _causes(console, summary)
     console.print()
-    for table in _tables(summary, rows):
-        console.print(table)
+    for part, table in (
+        (summary.operations, _operations),
+        (summary.collectives, _collectives),
+        (summary.tiers, _memory),
+        (summary.links, _links),
+    ):
+        if part:
+            console.print(table(summary, rows))
 
 
 def print_comparison(console: Console, summaries: Sequence[Summary], labels: Sequence[str]) -> None:
@@ -165,20 +206,19 @@ def print_comparison(console: Console, summaries: Sequence[Summary], labels: Seq
     first, second = summaries
     for label, summary in zip(labels, summaries, strict=True):
         console.print(f"{label}: {_heading(summary)}", style="bold", highlight=False)
-    table = _table("", ("", *labels, "difference", "ratio"))
     rows: list[tuple[str, float | None, float | None]] = [("step", first.seconds, second.seconds)]
-    rows += [
-        (f"  {_WORDS[a.name]}", a.seconds, b.seconds) for a, b in zip(first.causes, second.causes, strict=True)
-    ]
+    rows += [(f"  {_WORDS[a.name]}", a.seconds, b.seconds) for a, b in zip(first.causes, second.causes, strict=True)]
     kinds = {use.name: (use.seconds, 0.0) for use in first.kinds}
     for use in second.kinds:
         kinds[use.name] = (kinds.get(use.name, (0.0, 0.0))[0], use.seconds)
     rows += [(name, *pair) for name, pair in sorted(kinds.items(), key=lambda entry: -max(entry[1]))]
-    for name, a, b in rows:
-        difference = None if a is None or b is None else b - a
-        ratio = f"{b / a:.2f}" if a and b is not None else "–"
-        table.add_row(name, seconds_text(a), seconds_text(b), seconds_text(difference), ratio)
-    console.print(table)
+    console.print(_table("", ("", *labels, "difference", "ratio"), (_compared(*row) for row in rows)))
+
+
+def _compared(name: str, first: float | None, second: float | None) -> tuple[str, ...]:
+    difference = None if first is None or second is None else second - first
+    ratio = f"{second / first:.2f}" if first and second is not None else UNKNOWN
+    return name, seconds_text(first), seconds_text(second), seconds_text(difference), ratio
 
 
 __all__ = ["bytes_text", "percent_text", "print_comparison", "print_summary", "seconds_text"]

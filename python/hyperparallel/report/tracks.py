@@ -26,12 +26,12 @@ def tracks_of(spans: Sequence[tuple[float, float]]) -> list[int]:
             while ends and ends[-1] <= start:
                 ends.pop()
             if not ends or end <= ends[-1]:
+                ends.append(end)
+                placed[index] = track
                 break
         else:
-            track, ends = len(open_ends), []
-            open_ends.append(ends)
-        ends.append(end)
-        placed[index] = track
+            placed[index] = len(open_ends)
+            open_ends.append([end])
     return placed
 
 

@@ -36,7 +36,16 @@ _FLAGS = (
     "--remote-debugging-pipe",
 )
 _SECONDS = 60.0
-_KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "Escape": 27, "Home": 36, "End": 35}
+_KEYS = {
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+    "Enter": 13,
+    "Escape": 27,
+    "Home": 36,
+    "End": 35,
+}
 
 
 def find_browser() -> str | None:
@@ -67,7 +76,9 @@ class Browser:
         self._profile = tempfile.TemporaryDirectory(prefix="hyperparallel-browser-", ignore_cleanup_errors=True)
         self._start(found)
         target = self._call("Target.createTarget", {"url": "about:blank"})["targetId"]
-        self._session: str | None = self._call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+        self._session: str | None = self._call("Target.attachToTarget", {"targetId": target, "flatten": True})[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
@@ -221,7 +232,7 @@ class Browser:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **options)["data"]))
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        """Moves, presses, releases or turns the wheel: ``mouseMoved``, ``mousePressed``, ``mouseWheel``, …"""
+        """Moves, presses, releases or turns the wheel: ``mouseMoved``, ``mousePressed``, ``mouseWheel``."""
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def click(self, x: float, y: float) -> None:
@@ -245,7 +256,6 @@ class Browser:
         """Types text into what has the focus."""
         self.call("Input.insertText", text=text)
         self.frame()
-
 
 
 __all__ = ["Browser", "BrowserError", "find_browser"]

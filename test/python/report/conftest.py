@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from hyperparallel.simulator.timeline import Timeline
 from hyperparallel.testing.browser import Browser, find_browser
 
 sys.path.insert(0, str(Path(__file__).parent))
+from screens import SCREENS, Screen
 
 
 @pytest.fixture(scope="session")
@@ -25,21 +25,6 @@ def browser() -> Iterator[Browser]:
         pytest.skip("no Chromium is installed (apt-get install chromium)")
     with Browser() as one:
         yield one
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Screen:
-    """A size of window and the colours that the system prefers."""
-
-    width: int
-    height: int
-    dark: bool
-
-    def __str__(self) -> str:
-        return f"{self.width}-{'dark' if self.dark else 'light'}"
-
-
-SCREENS = [Screen(width, height, dark) for width, height in ((1280, 900), (390, 844)) for dark in (False, True)]
 
 
 @pytest.fixture(params=SCREENS, ids=str)

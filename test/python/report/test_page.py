@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import json
 import re
 import zlib
 
-from timelines import pipeline, two_layers
+from timelines import hostile, pipeline, two_layers
 
 from hyperparallel.report import page, summarise
 from hyperparallel.simulator.timeline import Timeline
-
-HOSTILE = "</script><script>alert('{{DATA}}')</script><img src=x onerror=alert(1)>"
 
 
 def data_of(text: str) -> dict[str, object]:
@@ -24,22 +21,15 @@ def data_of(text: str) -> dict[str, object]:
     return json.loads(zlib.decompress(base64.b64decode(packed[1])))
 
 
-def hostile() -> Timeline:
-    one = two_layers(name=HOSTILE, machine=HOSTILE)
-    return dataclasses.replace(
-        one,
-        tasks=tuple(dataclasses.replace(task, op=HOSTILE, path=HOSTILE, reason=HOSTILE) for task in one.tasks),
-        tensors=tuple(dataclasses.replace(tensor, name=HOSTILE, sharding=HOSTILE) for tensor in one.tensors),
-    )
-
-
 def test_the_data_are_those_of_the_timeline() -> None:
     (run,) = data_of(page([two_layers()]))["runs"]  # pyright: ignore[reportGeneralTypeIssues]
     assert run["summary"] == json.loads(json.dumps(summarise(two_layers()).to_json()))
     strings, tasks = run["strings"], run["tasks"]
     shown = [
         (strings[op], strings[path], start, end, flops)
-        for op, path, start, end, flops in zip(*(tasks[key] for key in ("op", "path", "start", "end", "flops")), strict=True)
+        for op, path, start, end, flops in zip(
+            *(tasks[key] for key in ("op", "path", "start", "end", "flops")), strict=True
+        )
     ]
     assert shown == [(task.op, task.path, task.start, task.end, task.flops) for task in two_layers().tasks]
 

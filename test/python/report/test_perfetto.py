@@ -83,7 +83,11 @@ def test_groups_are_processes_and_tiers_are_counters() -> None:
 
 
 def test_two_timelines_lie_under_each_other() -> None:
-    names = [event["args"]["name"] for event in perfetto_events([two_layers(), two_layers()]) if event["name"] == "process_name"]
+    names = [
+        event["args"]["name"]
+        for event in perfetto_events([two_layers(), two_layers()])
+        if event["name"] == "process_name"
+    ]
     assert names == ["two_layers simulated: main"] * 2
 
 

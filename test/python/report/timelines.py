@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from hyperparallel.report.intervals import length, union
@@ -23,6 +24,7 @@ from hyperparallel.simulator.timeline import (
 )
 
 GIB = float(1 << 30)
+HOSTILE = "</script><script>alert('{{DATA}}')</script><img src=x onerror=alert(1)>"
 
 
 def two_layers(**changes: Any) -> Timeline:
@@ -86,6 +88,16 @@ def two_layers(**changes: Any) -> Timeline:
         "tasks": tasks,
     }
     return Timeline(**{**values, **changes})
+
+
+def hostile() -> Timeline:
+    """Every name would run a script if it were taken for markup."""
+    one = two_layers(name=HOSTILE, machine=HOSTILE)
+    return dataclasses.replace(
+        one,
+        tasks=tuple(dataclasses.replace(task, op=HOSTILE, path=HOSTILE, reason=HOSTILE) for task in one.tasks),
+        tensors=tuple(dataclasses.replace(tensor, name=HOSTILE, sharding=HOSTILE) for tensor in one.tensors),
+    )
 
 
 def pipeline(stages: int = 4, microbatches: int = 8, layers: int = 4) -> Timeline:
@@ -212,7 +224,9 @@ def _timeline_of(spans: Any, memory: Any, stages: int, activation: float) -> Tim
 def many(count: int) -> Timeline:
     """A stream of ``count`` tasks of 0.75 ms, one each millisecond."""
     tasks = tuple(
-        TaskSpan(f"linalg.op{i % 7}", f"model.layers.{i // 100}", 0, 0, i * 1e-3, i * 1e-3 + 7.5e-4, 1e6, 1e3, 0.0, "compute")
+        TaskSpan(
+            f"linalg.op{i % 7}", f"model.layers.{i // 100}", 0, 0, i * 1e-3, i * 1e-3 + 7.5e-4, 1e6, 1e3, 0.0, "compute"
+        )
         for i in range(count)
     )
     busy = count * 7.5e-4

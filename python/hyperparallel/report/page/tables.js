@@ -6,11 +6,14 @@ const FIRST_ROWS = 12;
 // columns: {label, value(row) to sort by, show(row) a text or a node, left, wide: not on narrow screens, ascending}.
 class Table {
   constructor(place, { name, columns, rows, sort, filter = null, extra = null, first = FIRST_ROWS }) {
-    Object.assign(this, { columns, rows, filter, first, sort: sort || { column: 0, down: false } });
+    // A column of which nothing is known is left out.
+    const known = columns.filter((column, index) => index === 0 || !rows.length || rows.some((row) => ![null, undefined].includes(column.value(row))));
+    const by = known.indexOf(columns[sort.column]);
+    Object.assign(this, { columns: known, rows, filter, first, sort: by < 0 ? { column: 0, down: false } : { column: by, down: sort.down } });
     this.words = [];
     this.body = element("tbody");
     this.foot = element("tfoot");
-    this.heads = columns.map((column, index) =>
+    this.heads = known.map((column, index) =>
       element(
         "th",
         { scope: "col", class: [column.left ? "left" : "", column.wide ? "wide" : ""].join(" ").trim() || null },
