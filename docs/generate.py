@@ -84,7 +84,7 @@ def help_of(*command: str) -> str:
 def command_line_page() -> str:
     """`hp --help`, and the help of every command that it lists."""
     overview = help_of()
-    names = re.findall(r"^    (\w+) {2,}\S", overview.split("commands:")[1], re.M)
+    names = re.findall(r"^    ([\w-]+)(?: {2,}\S|$)", overview.split("commands:")[1], re.M)
     sections = [f"## hp {name}\n\n```text\n{help_of(name)}\n```\n" for name in names]
     return f"# Command line\n\n```text\n{overview}\n```\n\n" + "\n".join(sections)
 

@@ -20,6 +20,9 @@ struct OpCost {
   double bytesWritten = 0;
   /// From other devices, the most that one device receives.
   double bytesReceived = 0;
+  /// Of an op whose time is known: what it takes, whatever the rest says. Sums
+  /// leave it out.
+  std::optional<double> seconds = std::nullopt;
 
   OpCost &operator+=(const OpCost &other) {
     flops += other.flops;
@@ -36,7 +39,7 @@ struct OpCost {
   /// A view, a constant: nothing is done when the program runs.
   bool isFree() const {
     return flops == 0 && bytesRead == 0 && bytesWritten == 0 &&
-           bytesReceived == 0;
+           bytesReceived == 0 && !seconds;
   }
 };
 

@@ -11,10 +11,11 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
   let description = [{
     Asked by the cost model: operations, bytes read and written, and bytes
     received from other devices, of the op as it stands (global shapes before
-    partition, local shapes after). Views cost nothing. An op on scalars answers
-    for one execution, which is how the ops in the body of a structured op are
-    counted. Calls, loops and branches do not implement it: the cost model sees
-    through them with upstream's interfaces, and visits each function once.
+    partition, local shapes after); or its seconds, where they are known. Views
+    cost nothing. An op on scalars answers for one execution, which is how the
+    ops in the body of a structured op are counted. Calls, loops and branches do
+    not implement it: the cost model sees through them with upstream's
+    interfaces, and visits each function once.
   }];
   let methods = [
     InterfaceMethod<

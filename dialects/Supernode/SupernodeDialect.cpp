@@ -9,7 +9,13 @@ using namespace mlir::hyperparallel::supernode;
 
 #include "dialects/Supernode/SupernodeDialect.cpp.inc"
 
-void SupernodeDialect::initialize() { registerAttributes(); }
+void SupernodeDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Supernode/SupernodeOps.cpp.inc"
+      >();
+}
 
 MachineAttr supernode::getMachine(Operation *op) {
   auto module = dyn_cast<ModuleOp>(op);

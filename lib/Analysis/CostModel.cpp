@@ -128,9 +128,10 @@ TaskCost CostModel::costOfLeaf(Operation *op) {
     bool isTensorOp =
         llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>) ||
         llvm::any_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>);
-    if (!isTensorOp)
+    OpCost work = costed.getCost();
+    if (!isTensorOp && !work.seconds)
       return cost;
-    cost.work = costed.getCost();
+    cost.work = work;
   } else if (!op->hasTrait<OpTrait::IsTerminator>()) {
     for (Type type : op->getOperandTypes())
       if (isa<RankedTensorType>(type))
@@ -144,6 +145,11 @@ TaskCost CostModel::costOfLeaf(Operation *op) {
     return cost;
 
   cost.launches = 1;
+  if (cost.work.seconds) {
+    cost.seconds = *cost.work.seconds;
+    cost.bound = Bound::Compute;
+    return cost;
+  }
   std::optional<CollectiveDescription> collective = describeCollective(op);
   if (collective && collective->kind != CollectiveKind::SliceLocal) {
     double bytes = collective->kind == CollectiveKind::Permute

@@ -15,7 +15,9 @@
 // 3. A tensor takes memory from the start of the task that makes it to the end
 //    of the last, in program order, that uses it; arguments and what is
 //    returned stay. A result takes the place of the tensor it is written over
-//    where that has no other use (as bufferization does).
+//    where nothing reads that afterwards (as bufferization does); of arguments,
+//    those with a role other than "input" are the program's own and written
+//    over.
 //
 // Limits: no padding or alignment of buffers; constants take no memory.
 //===----------------------------------------------------------------------===//
@@ -43,6 +45,8 @@ constexpr uint32_t kNone = ~0u;
 struct Buffer {
   double bytes;
   bool isArgument = false;
+  /// All but inputs of the program, which are their owner's.
+  bool isWritable = true;
   bool isReturned = false;
   /// The first task that writes it and the last that uses it.
   TaskId firstTask = kNone;
@@ -106,15 +110,24 @@ void TaskBuilder::use(uint32_t buffer, TaskId task) {
   buffers[buffer].lastTask = task;
 }
 
-/// The destination's place, if nothing else reads the destination.
+/// No op after `op` reads the value, nor does `op` in another operand.
+static bool isLastUse(OpOperand *use) {
+  Operation *op = use->getOwner();
+  return llvm::all_of(use->get().getUses(), [&](OpOperand &other) {
+    Operation *user = other.getOwner();
+    return &other == use || (user != op && user->getBlock() == op->getBlock() &&
+                             user->isBeforeInBlock(op));
+  });
+}
+
+/// The destination's place, if nothing reads the destination afterwards.
 uint32_t TaskBuilder::bufferOfResult(OpResult value,
                                      const Environment &values) {
   if (auto op = dyn_cast<DestinationStyleOpInterface>(value.getOwner())) {
-    Value init = op.getTiedOpOperand(value)->get();
-    auto info = values.find(init);
-    if (init.hasOneUse() && info != values.end() &&
-        info->second.buffer != kNone &&
-        !buffers[info->second.buffer].isArgument)
+    OpOperand *init = op.getTiedOpOperand(value);
+    auto info = values.find(init->get());
+    if (isLastUse(init) && info != values.end() &&
+        info->second.buffer != kNone && buffers[info->second.buffer].isWritable)
       return info->second.buffer;
   }
   return newBuffer(value.getType());
@@ -227,7 +240,7 @@ void TaskBuilder::visit(Operation *op, Environment &values,
   if (expandCall(op, values, path))
     return;
   TaskCost cost = model.getCost(op);
-  if (cost.seconds > 0)
+  if (cost.launches > 0)
     addTask(op, cost, values, path);
   else
     passThrough(op, values);
@@ -250,6 +263,9 @@ void TaskBuilder::run(FunctionOpInterface function) {
   for (BlockArgument argument : function.getArguments()) {
     uint32_t buffer = newBuffer(argument.getType());
     buffers[buffer].isArgument = true;
+    auto role = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                      "hp.role");
+    buffers[buffer].isWritable = role && role.getValue() != "input";
     arguments += buffers[buffer].bytes;
     values[argument] = {buffer, kNone};
   }

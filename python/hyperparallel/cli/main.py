@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands
+from hyperparallel.cli import commands, simulate
 from hyperparallel.errors import HyperParallelError
 
 _FAULT_OF_INPUT = 1
@@ -119,6 +119,10 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
     _plan_options(verb)
     _model_options(verb)
+
+    verb = _verb(verbs, "import-trace", simulate.import_trace_command, "turn a recorded step into a program of tasks")
+    verb.add_argument("trace", type=Path, metavar="FILE.json.gz", help="a recorded step, gzipped or not")
+    verb.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.mlir", help="the program to write")
 
     _verb(verbs, "doctor", commands.doctor_command, "check that everything that is needed is there")
     _verb(verbs, "version", commands.version_command, "print the versions of the package and of what it stands on")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Supernode: what the machine is.
+"""Supernode: what the machine is, and tasks that are known by their time only.
 
 ``machine_attr`` turns a description (``hyperparallel.machines``) into the attribute, ``machine`` turns it back, and
 ``set_machine`` and ``machine_of`` put it on a module, where the compiler looks for it, and read it there. The attribute
-classes are for whoever builds machines by hand.
+classes are for whoever builds machines by hand. ``task`` builds an opaque task.
 
 >>> from mlir import ir
 >>> with ir.Context(), ir.Location.unknown():
@@ -15,7 +15,7 @@ classes are for whoever builds machines by hand.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from mlir import ir
@@ -30,6 +30,7 @@ from hyperparallel._hyperparallel import (
     SegmentAttr,
     TierAttr,
 )
+from hyperparallel.dialects import _supernode_ops_gen as ops
 
 MACHINE = "supernode.machine"
 """The name under which a machine hangs on a module."""
@@ -170,6 +171,28 @@ def machine_of(module: ir.Module) -> machines.Machine | None:
     return machine(module.operation.attributes[MACHINE])
 
 
+def task(
+    label: str,
+    seconds: float,
+    inputs: Sequence[ir.Value] = (),
+    outputs: Sequence[ir.Value] = (),
+    *,
+    flops: float | None = None,
+    bytes: float | None = None,
+) -> ops.TaskOp:
+    """Something that takes that long, reads ``inputs`` and writes over ``outputs``.
+
+    Args:
+        label: What to call it.
+        seconds: What it takes.
+        inputs: Tensors that it reads.
+        outputs: Tensors that its results are written over, one for each.
+        flops: Operations, where they are known.
+        bytes: To and from the device's memory while it runs, where that is known.
+    """
+    return ops.TaskOp(label, inputs, outputs, seconds, flops=flops, bytes=bytes)
+
+
 __all__ = [
     "MACHINE",
     "DeviceGroupAttr",
@@ -184,4 +207,5 @@ __all__ = [
     "machine_of",
     "machine_set",
     "set_machine",
+    "task",
 ]

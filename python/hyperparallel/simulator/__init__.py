@@ -21,6 +21,7 @@ from hyperparallel.simulator.program import (
     simulate_program,
 )
 from hyperparallel.simulator.tasks import Simulation, Task, simulate
+from hyperparallel.simulator.trace_import import import_trace
 from hyperparallel.simulator.traces import Operation, Trace, read_trace
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "TaskSpan",
     "TierUse",
     "Trace",
+    "import_trace",
     "read_trace",
     "simulate",
     "simulate_file",
