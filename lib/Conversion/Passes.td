@@ -114,6 +114,23 @@ def ExpandMath : Pass<"hp-expand-math"> {
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
 }
 
+def ConvertOffloadToRuntime
+    : Pass<"hp-convert-offload-to-runtime", "mlir::ModuleOp"> {
+  let summary = "Turns prefetches and stores into copies of the runtime";
+  let description = [{
+    A copy is started and waited for by calls of private functions on its two
+    buffers. Every tier but the device becomes the runtime's host tier.
+  }];
+  let statistics = [
+    Statistic<"numPrefetches", "num-prefetches", "Copies to the device">,
+    Statistic<"numStores", "num-stores", "Copies from the device">
+  ];
+  let dependentDialects = [
+    "mlir::bufferization::BufferizationDialect", "mlir::func::FuncDialect",
+    "mlir::LLVM::LLVMDialect", "mlir::memref::MemRefDialect"
+  ];
+}
+
 def InlineDynamicCallees : Pass<"hp-inline-dynamic-callees", "mlir::ModuleOp"> {
   let summary = "Writes functions on buffers of dynamic shape where they are called";
   let description = [{

@@ -43,6 +43,7 @@ static void cleanUp(OpPassManager &manager) {
 
 static void addTensorPasses(OpPassManager &manager) {
   manager.addPass(createConvertHyperShardToRuntime());
+  manager.addPass(createConvertOffloadToRuntime());
   manager.addPass(createConvertConvolutionsToContractions());
   // Elementwise ops on tensors are written as arith and math, too.
   manager.addPass(createConvertElementwiseToLinalgPass());
@@ -65,6 +66,7 @@ static void addBufferPasses(OpPassManager &manager) {
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   bufferize.allowReturnAllocsFromLoops = true;
+  bufferize.useEncodingForMemorySpace = true;
   manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
   cleanUp(manager);
   bufferization::BufferResultsToOutParamsPassOptions outParams;
