@@ -5,6 +5,7 @@
 #define HYPERPARALLEL_DIALECTS_SUPERNODE_SUPERNODE_H
 
 #include "dialects/Interfaces/CostOpInterface.h"
+#include "dialects/Interfaces/MovementOpInterface.h"
 #include "dialects/Supernode/Quantity.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"

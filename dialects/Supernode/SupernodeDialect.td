@@ -46,15 +46,31 @@ def Supernode_Dialect : Dialect {
     **Segments** are what transfers contend for: all transfers on links (and
     levels) that name a segment share its bandwidth, and a segment `within`
     another also takes from that one.
+
+    **Programs of tasks** say what takes how long instead of what is computed:
+    `supernode.task`, and `copy`, `send` and `recv` beside it. An argument may say
+    in which tier it lies (`supernode.tier = "pool"`; the memory of the device if
+    it does not). Where several device groups have a program each, their functions
+    carry `supernode.program` (a name) and `supernode.devices` (the first device
+    and how many).
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
 
     /// The attribute of the module that holds its machine.
     static constexpr ::llvm::StringLiteral kMachineAttrName =
         "supernode.machine";
+    /// Of an argument: the tier in which it lies.
+    static constexpr ::llvm::StringLiteral kTierAttrName = "supernode.tier";
+    /// Of a function that is the program of a device group: its name, and the
+    /// first device and how many.
+    static constexpr ::llvm::StringLiteral kProgramAttrName =
+        "supernode.program";
+    static constexpr ::llvm::StringLiteral kDevicesAttrName =
+        "supernode.devices";
 
     /// The preset of that name (parsed once per context), or null.
     MachineAttr getPreset(::llvm::StringRef name);

@@ -5,16 +5,20 @@
 #define HYPERPARALLEL_SUPERNODE_OPS
 
 include "dialects/Interfaces/CostOpInterface.td"
+include "dialects/Interfaces/MovementOpInterface.td"
 include "dialects/Supernode/SupernodeDialect.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
+class Supernode_Op<string mnemonic, list<Trait> traits>
+    : Op<Supernode_Dialect, mnemonic, traits>;
+
 // What a task does besides its tensors: it is neither dropped nor merged.
 def Supernode_TaskResource
     : Resource<"::mlir::hyperparallel::supernode::TaskResource">;
 
-def Supernode_TaskOp : Op<Supernode_Dialect, "task", [
+def Supernode_TaskOp : Supernode_Op<"task", [
     AttrSizedOperandSegments, DestinationStyleOpInterface,
     MemoryEffects<[MemWrite<Supernode_TaskResource>]>,
     DeclareOpInterfaceMethods<InferTypeOpInterface>,
@@ -56,6 +60,85 @@ def Supernode_TaskOp : Op<Supernode_Dialect, "task", [
       return getOutputsMutable();
     }
   }];
+}
+
+//===----------------------------------------------------------------------===//
+// Movements beside tasks
+//===----------------------------------------------------------------------===//
+
+class Supernode_MovementOp<string mnemonic, list<Trait> traits = []>
+    : Supernode_Op<mnemonic, traits # [
+          MemoryEffects<[MemWrite<Supernode_TaskResource>]>,
+          DeclareOpInterfaceMethods<CostOpInterface>,
+          DeclareOpInterfaceMethods<MovementOpInterface>]>;
+
+def Supernode_CopyOp : Supernode_MovementOp<"copy",
+    [SameOperandsAndResultType]> {
+  let summary = "Copy a tensor to another tier of memory";
+  let description = [{
+    ```mlir
+    func.func @main(%w: tensor<512xi8> {supernode.tier = "pool"}) {
+      %0 = supernode.copy %w from "pool" to "hbm" : tensor<512xi8>
+      supernode.task "use" ins(%0 : tensor<512xi8>) {seconds = 1.0e-3}
+      return
+    }
+    ```
+    It starts when the kernel before it has ended and the copies before it on the
+    same link are done, and runs beside the kernels after it; who uses the result
+    waits. What is copied stays where it was until its last use.
+
+    Made by people and by tests, for programs of tasks. C1: the tiers have names,
+    and differ; that the machine has them and a link between them is checked
+    where the program meets the machine.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, StrAttr:$from, StrAttr:$to);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $input `from` $from `to` $to attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Supernode_SendOp : Supernode_MovementOp<"send"> {
+  let summary = "Hand a tensor to the program of another device group";
+  let description = [{
+    ```mlir
+    func.func @first(%x: tensor<64xi8>)
+        attributes {supernode.program = "first", supernode.devices = [0, 4]} {
+      supernode.send %x to "second" tag 7 : tensor<64xi8>
+      return
+    }
+    func.func @second()
+        attributes {supernode.program = "second", supernode.devices = [4, 4]} {
+      %0 = supernode.recv from "first" tag 7 : tensor<64xi8>
+      return
+    }
+    ```
+    Each device sends its part to the device at its place in the other group.
+    The transfer begins when both are there: sends, and receives, of a program
+    are served in its order.
+
+    Made by people and by tests, for programs of tasks. C1: the tag is not
+    negative.
+  }];
+  let arguments = (ins AnyRankedTensor:$input, StrAttr:$peer, I64Attr:$tag);
+  let assemblyFormat = [{
+    $input `to` $peer `tag` $tag attr-dict `:` type($input)
+  }];
+  let hasVerifier = 1;
+}
+
+def Supernode_RecvOp : Supernode_MovementOp<"recv"> {
+  let summary = "Take a tensor from the program of another device group";
+  let description = [{
+    The other end of `supernode.send`; see there. C1: the tag is not negative.
+  }];
+  let arguments = (ins StrAttr:$peer, I64Attr:$tag);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    `from` $peer `tag` $tag attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // HYPERPARALLEL_SUPERNODE_OPS

@@ -494,9 +494,7 @@ def test_case_26_every_pair_of_layouts(mesh: dict[str, int], shape: tuple[int, i
     arguments, kinds = ", ".join(f"{name}: {kind}" for name in names), ", ".join([kind] * len(pairs))
     text = f"func.func @main({arguments}) -> ({kinds}) {{ return {', '.join(names)} : {kinds} }}"
     inputs = [numbers(shape, seed=i) for i in range(len(pairs))]
-    run = run_sharded(
-        text, inputs, mesh, [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    )
+    run = run_sharded(text, inputs, mesh, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
     for value, result, pair in zip(inputs, run.results, pairs, strict=True):
         np.testing.assert_array_equal(result, value, err_msg=str(pair))
 

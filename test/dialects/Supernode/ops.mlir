@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tasks survive text and bytecode, and are neither dropped, merged nor moved.
+// Tasks and movements survive text and bytecode, and are neither dropped, merged nor moved.
 // RUN: hp-opt %s | hp-opt | FileCheck %s
 // RUN: hp-opt %s --emit-bytecode | hp-opt | FileCheck %s
 // RUN: hp-opt %s --mlir-print-op-generic | hp-opt | FileCheck %s
@@ -22,4 +22,18 @@ func.func @tasks(%x: tensor<64xi8>, %w: tensor<512xi8>) -> tensor<512xi8> {
   // CHECK: supernode.task "" {seconds = 0.000000e+00 : f64}
   supernode.task "" {seconds = 0.0 : f64}
   return %r#1 : tensor<512xi8>
+}
+
+// CHECK-LABEL: @first
+// CHECK-SAME: (%[[W:.*]]: tensor<8xi8> {supernode.tier = "pool"})
+// CHECK-SAME: attributes {supernode.devices = [0, 4], supernode.program = "first"}
+func.func @first(%w: tensor<8xi8> {supernode.tier = "pool"})
+    attributes {supernode.program = "first", supernode.devices = [0, 4]} {
+  // CHECK: %[[C:.*]] = supernode.copy %[[W]] from "pool" to "hbm" : tensor<8xi8>
+  %0 = supernode.copy %w from "pool" to "hbm" : tensor<8xi8>
+  // CHECK: supernode.send %[[C]] to "second" tag 7 : tensor<8xi8>
+  supernode.send %0 to "second" tag 7 : tensor<8xi8>
+  // CHECK: %{{.*}} = supernode.recv from "second" tag 0 : tensor<4xi8>
+  %1 = supernode.recv from "second" tag 0 : tensor<4xi8>
+  return
 }
