@@ -13,6 +13,7 @@
 #include "lib/Pipelines/PhaseContracts.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/HyperShard/Passes.h"
+#include "lib/Transforms/Offload/Passes.h"
 #include "lib/Transforms/TestAnalysis/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 
@@ -42,5 +43,8 @@ void hyperparallel::registerPasses() {
   registerPhaseContractsPasses();
   registerPhasePipelines();
   hypershard::registerPartitionProgramPass();
+  offload::registerPlanTransfersPass();
+  offload::registerInsertTransfersPass();
+  offload::registerVerifyTiersPass();
   registerPrintCostsPass();
 }
