@@ -131,6 +131,20 @@ def ConvertOffloadToRuntime
   ];
 }
 
+def MeasureBuffers : Pass<"hp-measure-buffers", "mlir::ModuleOp"> {
+  let summary = "Says how much memory each function takes";
+  let description = [{
+    Hangs `hp.peak_bytes` on every function: the most bytes that it has allocated
+    at once, callees included, in each of the runtime's tiers (device, pinned,
+    host, file). What it is given and gives back is not counted. The runtime
+    measures the same numbers.
+  }];
+  let statistics = [
+    Statistic<"numMeasured", "num-measured", "Functions with a static peak">,
+    Statistic<"numUnknown", "num-unknown", "Functions without one">
+  ];
+}
+
 def InlineDynamicCallees : Pass<"hp-inline-dynamic-callees", "mlir::ModuleOp"> {
   let summary = "Writes functions on buffers of dynamic shape where they are called";
   let description = [{

@@ -99,6 +99,7 @@ static void addLoopPasses(OpPassManager &manager) {
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   cleanUp(manager);
+  manager.addPass(createMeasureBuffers());
   manager.addPass(createSCFToControlFlowPass());
   // What LLVM has an instruction for must not become a call.
   manager.addPass(createConvertMathToLLVMPass());
