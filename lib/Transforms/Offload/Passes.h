@@ -5,6 +5,7 @@
 #define HYPERPARALLEL_LIB_TRANSFORMS_OFFLOAD_PASSES_H
 
 #include "dialects/Offload/Offload.h"
+#include "dialects/Supernode/Supernode.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

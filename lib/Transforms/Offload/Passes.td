@@ -37,7 +37,8 @@ def PlanTransfersPass : Pass<"offload-plan-transfers", "ModuleOp"> {
     Statistic<"numMoved", "num-moved", "Values that leave the device">,
     Statistic<"numKept", "num-kept", "Values that could leave and stay">,
   ];
-  let dependentDialects = ["::mlir::hyperparallel::offload::OffloadDialect"];
+  let dependentDialects = ["::mlir::hyperparallel::offload::OffloadDialect",
+                           "::mlir::hyperparallel::supernode::SupernodeDialect"];
 }
 
 def InsertTransfersPass : Pass<"offload-insert-transfers", "ModuleOp"> {
@@ -54,7 +55,8 @@ def InsertTransfersPass : Pass<"offload-insert-transfers", "ModuleOp"> {
     Statistic<"numPrefetches", "num-prefetches", "Prefetches inserted">,
     Statistic<"numStores", "num-stores", "Stores inserted">,
   ];
-  let dependentDialects = ["::mlir::hyperparallel::offload::OffloadDialect"];
+  let dependentDialects = ["::mlir::hyperparallel::offload::OffloadDialect",
+                           "::mlir::hyperparallel::supernode::SupernodeDialect"];
 }
 
 def VerifyTiersPass : Pass<"offload-verify-tiers", "ModuleOp"> {

@@ -176,8 +176,10 @@ LogicalResult PlanTransfersPass::refuse(const TransferProblem &problem,
 void PlanTransfersPass::remark(const TransferProblem &problem,
                                const Plan &plan) {
   FunctionOpInterface function = problem.function;
+  Location loc = function.getLoc();
+  int64_t count = problem.problem.operations.size();
   if (plan.spills.empty()) {
-    function->emitRemark("offload: nothing moves: ")
+    emitRemark(loc, "offload: nothing moves: ")
         << bytes(plan.maxLiveBytes) << " at the peak fit in "
         << bytes(problem.problem.capacity);
     return;
@@ -185,14 +187,18 @@ void PlanTransfersPass::remark(const TransferProblem &problem,
   for (auto [number, spill] : llvm::enumerate(plan.spills)) {
     int64_t size = problem.problem.alignedBytes(spill.storage);
     const planner::Execution &run = plan.execution;
-    function->emitRemark("offload: ")
+    bool around = goesAround(spill, problem);
+    emitRemark(loc, "offload: ")
         << problem.getName(spill.storage) << " (" << bytes(size) << ") is in "
-        << problem.tiers[spill.tier].getName() << " from op " << spill.freed
-        << " to op " << spill.fetched << ": "
+        << problem.tiers[spill.tier].getName().getValue() << " from op "
+        << std::min<int64_t>(spill.freed, count) << " to op "
+        << (around ? std::max<int64_t>(spill.fetched - count - 1, 0)
+                   : spill.fetched)
+        << (around ? " of the next step" : "") << ": "
         << (spill.isClean ? "dropped" : "stored") << ", fetched in "
         << seconds(run.inEnd[number] - run.inStart[number]);
   }
-  function->emitRemark("offload: step ")
+  emitRemark(loc, "offload: step ")
       << seconds(plan.execution.seconds) << ", compute "
       << seconds(plan.computeSeconds) << ", no plan is faster than "
       << seconds(plan.boundSeconds) << "; waits for copies in "
