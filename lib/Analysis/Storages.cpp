@@ -12,12 +12,14 @@
 //      is read.
 // Constants are part of the program, not of the device's memory.
 //
-// The workspace of a call is the peak of its callee, found in the same way once
-// for each function; that of an op with regions the largest peak of a block.
+// The workspace of a call is the peak of its callee: what was measured of it
+// (`hp.peak_bytes`), or else found in the same way, once for each function; that
+// of an op with regions is the largest peak of a block.
 //
 // Cost: linear in ops and uses, times the depth of regions.
-// Limits: what code generation fuses away is counted, so that the figures are
-//   upper bounds; lib/Conversion measures the exact peak afterwards.
+// Limits: what code generation fuses away is counted, so that figures that were
+//   not measured are upper bounds as a rule; the exact peak is measured on buffers
+//   afterwards (hp-measure-buffers).
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/Storages.h"
 
@@ -198,6 +200,10 @@ int64_t StorageBuilder::workspaceOf(Operation *op) {
                          : FunctionOpInterface();
     if (!callee || callee.isExternal())
       return 0;
+    if (auto measured = callee->getAttrOfType<DenseI64ArrayAttr>(
+            Storages::kPeakAttrName);
+        measured && !measured.empty())
+      return measured[0];
     auto [known, isNew] = functions.try_emplace(callee, 0);
     if (isNew) {
       int64_t peak = 0;

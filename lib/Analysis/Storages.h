@@ -36,6 +36,10 @@ struct Storage {
 
 class Storages {
 public:
+  /// On functions: the most bytes that they allocate in each of the runtime's
+  /// tiers (device first), as hp-measure-buffers found.
+  static constexpr llvm::StringLiteral kPeakAttrName = "hp.peak_bytes";
+
   /// Of a function with one block. `alignment` is what the runtime rounds sizes
   /// up to.
   Storages(FunctionOpInterface function, CostModel &model,

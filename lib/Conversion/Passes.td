@@ -46,6 +46,18 @@ def PrepareBufferization : Pass<"hp-prepare-bufferization", "mlir::ModuleOp"> {
   ];
 }
 
+def ReturnAllocations : Pass<"hp-return-allocations", "mlir::ModuleOp"> {
+  let summary = "Makes a returned reshape of an allocation the allocation";
+  let description = [{
+    Results become the caller's memory afterwards; without this a reshaped result
+    would be computed elsewhere and copied.
+  }];
+  let statistics = [
+    Statistic<"numAvoided", "num-avoided", "Copies of results avoided">
+  ];
+  let dependentDialects = ["mlir::memref::MemRefDialect"];
+}
+
 def FormKernels : Pass<"hp-form-kernels", "mlir::ModuleOp"> {
   let summary = "Turns linalg on buffers into kernel functions with loops";
   let description = [{

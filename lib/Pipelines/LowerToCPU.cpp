@@ -41,9 +41,7 @@ static void cleanUp(OpPassManager &manager) {
   manager.addPass(createCSEPass());
 }
 
-static void addTensorPasses(OpPassManager &manager) {
-  manager.addPass(createConvertHyperShardToRuntime());
-  manager.addPass(createConvertOffloadToRuntime());
+void buildFusePipeline(OpPassManager &manager) {
   manager.addPass(createConvertConvolutionsToContractions());
   // Elementwise ops on tensors are written as arith and math, too.
   manager.addPass(createConvertElementwiseToLinalgPass());
@@ -58,6 +56,12 @@ static void addTensorPasses(OpPassManager &manager) {
   cleanUp(manager);
 }
 
+static void addTensorPasses(OpPassManager &manager) {
+  manager.addPass(createConvertHyperShardToRuntime());
+  manager.addPass(createConvertOffloadToRuntime());
+  buildFusePipeline(manager);
+}
+
 static void addBufferPasses(OpPassManager &manager) {
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createPrepareBufferization());
@@ -69,6 +73,7 @@ static void addBufferPasses(OpPassManager &manager) {
   bufferize.useEncodingForMemorySpace = true;
   manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
   cleanUp(manager);
+  manager.addPass(createReturnAllocations());
   bufferization::BufferResultsToOutParamsPassOptions outParams;
   outParams.hoistStaticAllocs = true;
   outParams.modifyPublicFunctions = true;
@@ -115,6 +120,9 @@ void buildLowerToCPUPipeline(OpPassManager &manager) {
 }
 
 void registerLowerToCPUPipeline() {
+  PassPipelineRegistration<>(
+      "hp-fuse", "Make one op of what will be one kernel",
+      [](OpPassManager &manager) { buildFusePipeline(manager); });
   PassPipelineRegistration<>(
       "hp-lower-to-cpu",
       "Lower the program of one device to the LLVM dialect and the runtime",

@@ -39,6 +39,7 @@ static constexpr Phase kPhases[] = {
      "canonicalize,cse,"
      "hypershard-verify-partitioned"},
     {"hp-offload", "Phase 6: fit the program into the device's memory",
+     "hp-fuse,"
      "offload-plan-transfers,"
      "offload-insert-transfers,"
      "offload-verify-tiers"},
