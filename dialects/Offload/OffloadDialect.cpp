@@ -77,12 +77,14 @@ LogicalResult MoveAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (value < 0 || evictAfter < -1 || freeBefore < 0 || prefetchBefore < 0)
     return emitError() << "expected the number of a value and positions of ops";
   if (evictAfter >= freeBefore)
-    return emitError() << "expected the value to be freed before an op after op "
-                       << evictAfter << ", which it is evicted after, but got op "
-                       << freeBefore;
+    return emitError()
+           << "expected the value to be freed before an op after op "
+           << evictAfter << ", which it is evicted after, but got op "
+           << freeBefore;
   if (prefetchBefore < freeBefore && prefetchBefore > evictAfter)
     return emitError() << "expected the value to come back before op "
-                       << freeBefore << " or a later one, or, around the end of "
+                       << freeBefore
+                       << " or a later one, or, around the end of "
                        << "the step, no later than op " << evictAfter
                        << ", but got op " << prefetchBefore;
   return success();
@@ -122,12 +124,14 @@ LogicalResult OffloadDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                            << "` without a value but got " << attr.getValue();
   Type type = function.getArgumentTypes()[argument];
   if (!isa<RankedTensorType>(type))
-    return op->emitError() << "argument " << argument << ": expected a tensor to "
+    return op->emitError() << "argument " << argument
+                           << ": expected a tensor to "
                            << "place but got " << type;
   if (function.getArgAttr(argument, kPlaceAttrName) &&
       function.getArgAttr(argument, kKeepAttrName))
-    return op->emitError() << "argument " << argument
-                           << ": expected it to be kept on the device or placed "
-                           << "in a tier but got both; remove one";
+    return op->emitError()
+           << "argument " << argument
+           << ": expected it to be kept on the device or placed "
+           << "in a tier but got both; remove one";
   return success();
 }

@@ -19,8 +19,9 @@ static LogicalResult verifyCopy(OpTy op) {
   RankedTensorType target = op.getFuture().getType().getValueType();
   if (source.getShape() != target.getShape() ||
       source.getElementType() != target.getElementType())
-    return op.emitOpError() << "expected shape and element type to stay but got "
-                            << source << " and " << target;
+    return op.emitOpError()
+           << "expected shape and element type to stay but got " << source
+           << " and " << target;
   if (llvm::count_if(op.getFuture().getUsers(), llvm::IsaPred<WaitOp>) > 1)
     return op.emitOpError("expected one offload.wait for its future but got "
                           "several; use the value of the first");
@@ -34,7 +35,8 @@ LogicalResult PrefetchOp::verify() {
   RankedTensorType target = getFuture().getType().getValueType();
   if (TierAttr tier = offload::getTier(target))
     return emitOpError() << "expected a future on the device but got tier "
-                         << tier.getName() << "; copies between tiers go through "
+                         << tier.getName()
+                         << "; copies between tiers go through "
                          << "the device";
   return verifyCopy(*this);
 }
@@ -54,8 +56,8 @@ static LogicalResult reuseCopyBelow(StoreOp op, PatternRewriter &rewriter) {
   if (!arrived)
     return failure();
   auto prefetch = arrived.getFuture().getDefiningOp<PrefetchOp>();
-  if (!prefetch || prefetch.getSource().getType() !=
-                       op.getFuture().getType().getValueType())
+  if (!prefetch ||
+      prefetch.getSource().getType() != op.getFuture().getType().getValueType())
     return failure();
   SmallVector<Operation *> waits(op.getFuture().getUsers());
   if (!llvm::all_of(waits, llvm::IsaPred<WaitOp>))
@@ -71,9 +73,10 @@ void StoreOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
   patterns.add(reuseCopyBelow);
 }
 
-LogicalResult WaitOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
-    OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+LogicalResult WaitOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                       ValueRange operands, DictionaryAttr,
+                                       OpaqueProperties, RegionRange,
+                                       SmallVectorImpl<Type> &types) {
   types.push_back(cast<FutureType>(operands[0].getType()).getValueType());
   return success();
 }

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // One walk over a block, in order:
-//   1. an op that costs nothing and takes a tensor is a view: its results are in
+//   1. an op that costs nothing and takes a tensor is a view: its results are
+//   in
 //      the storage of its first tensor operand;
 //   2. an op that has nothing but scalars and declarations (an empty tensor, a
-//      fill) is a declaration: it takes no memory, each of its uses has its own;
+//      fill) is a declaration: it takes no memory, each of its uses has its
+//      own;
 //   3. an op in destination style writes over its destination, if nothing after
 //      it reads that and it is neither an argument nor a declaration;
 //   4. every other tensor result is a new storage, and so is a declaration that
@@ -13,13 +15,13 @@
 // Constants are part of the program, not of the device's memory.
 //
 // The workspace of a call is the peak of its callee: what was measured of it
-// (`hp.peak_bytes`), or else found in the same way, once for each function; that
-// of an op with regions is the largest peak of a block.
+// (`hp.peak_bytes`), or else found in the same way, once for each function;
+// that of an op with regions is the largest peak of a block.
 //
 // Cost: linear in ops and uses, times the depth of regions.
 // Limits: what code generation fuses away is counted, so that figures that were
-//   not measured are upper bounds as a rule; the exact peak is measured on buffers
-//   afterwards (hp-measure-buffers).
+//   not measured are upper bounds as a rule; the exact peak is measured on
+//   buffers afterwards (hp-measure-buffers).
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/Storages.h"
 
@@ -86,12 +88,11 @@ uint32_t StorageBuilder::lastUseOf(Value value, Block *block,
   return last;
 }
 
-void StorageBuilder::addValue(Value value, uint32_t storage,
-                              Storages &result) {
+void StorageBuilder::addValue(Value value, uint32_t storage, Storages &result) {
   Storage &entry = result.storages[storage];
   entry.values.push_back(value);
-  entry.lastUse = std::max(
-      entry.lastUse, lastUseOf(value, value.getParentBlock(), result));
+  entry.lastUse =
+      std::max(entry.lastUse, lastUseOf(value, value.getParentBlock(), result));
   result.storageOf[value] = storage;
 }
 
@@ -131,8 +132,7 @@ uint32_t StorageBuilder::storageForResult(OpResult value, uint32_t position,
   return newStorage(value, result);
 }
 
-void StorageBuilder::visit(Operation *op, uint32_t position,
-                           Storages &result) {
+void StorageBuilder::visit(Operation *op, uint32_t position, Storages &result) {
   llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());
   if (op->getNumRegions())
     getUsedValuesDefinedAbove(op->getRegions(), operands);
@@ -200,8 +200,8 @@ int64_t StorageBuilder::workspaceOf(Operation *op) {
                          : FunctionOpInterface();
     if (!callee || callee.isExternal())
       return 0;
-    if (auto measured = callee->getAttrOfType<DenseI64ArrayAttr>(
-            Storages::kPeakAttrName);
+    if (auto measured =
+            callee->getAttrOfType<DenseI64ArrayAttr>(Storages::kPeakAttrName);
         measured && !measured.empty())
       return measured[0];
     auto [known, isNew] = functions.try_emplace(callee, 0);

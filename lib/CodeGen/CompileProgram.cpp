@@ -115,9 +115,9 @@ static void addPeaks(ModuleOp lowered, llvm::json::Array &entries) {
     llvm::json::Object &entry = *value.getAsObject();
     Operation *function =
         SymbolTable::lookupSymbolIn(lowered, *entry.getString("name"));
-    auto peaks = function ? function->getAttrOfType<DenseI64ArrayAttr>(
-                                "hp.peak_bytes")
-                          : DenseI64ArrayAttr();
+    auto peaks =
+        function ? function->getAttrOfType<DenseI64ArrayAttr>("hp.peak_bytes")
+                 : DenseI64ArrayAttr();
     if (peaks)
       entry["peak_bytes"] = llvm::json::Array(peaks.asArrayRef());
   }

@@ -21,8 +21,8 @@ struct CompileProgramOptions {
 
 /// Lowers the program of one device (which is consumed) and writes the shared
 /// object and its description: for each public function its symbol, the most
-/// bytes that it allocates in each tier of the runtime, and of each argument and
-/// result the name, role, shape, element type and tier (none: the device's
+/// bytes that it allocates in each tier of the runtime, and of each argument
+/// and result the name, role, shape, element type and tier (none: the device's
 /// memory). Reports errors as diagnostics.
 LogicalResult compileProgram(ModuleOp module,
                              const CompileProgramOptions &options,

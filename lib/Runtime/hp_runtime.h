@@ -338,8 +338,8 @@ typedef struct hp_device_stats {
   int64_t matmuls;
   int64_t matmul_ns;
   double matmul_flops;
-  int64_t copies[2]; /* hp_rt_copy_start: to the device, from the device */
-  int64_t copied[2]; /* bytes of them */
+  int64_t copies[2];    /* hp_rt_copy_start: to the device, from the device */
+  int64_t copied[2];    /* bytes of them */
   int64_t copy_wait_ns; /* of wall_ns: waiting for them */
 } hp_device_stats;
 

@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     "lib/Transforms/Offload": ["dialects", "lib/Analysis", "lib/Planner"],
     "lib/Transforms/TestAnalysis": ["dialects", "lib/Analysis"],
     "lib/Conversion": ["dialects", "lib/Analysis", "lib/Runtime/hp_runtime.h"],
-    "lib/CodeGen": ["lib/Pipelines", "lib/Runtime/hp_runtime.h"],
+    "lib/CodeGen": ["dialects", "lib/Pipelines", "lib/Runtime/hp_runtime.h"],
     "lib/Planner": [],
     "lib/Simulator": ["dialects", "lib/Analysis"],
     "lib/Pipelines": [

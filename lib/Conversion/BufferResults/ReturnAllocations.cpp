@@ -41,9 +41,9 @@ static Value undo(OpBuilder &builder, Operation *reshape, Value source) {
                                            expand.getSrcType(), source,
                                            expand.getReassociationIndices());
   auto collapse = cast<memref::CollapseShapeOp>(reshape);
-  return memref::ExpandShapeOp::create(
-      builder, reshape->getLoc(), collapse.getSrcType(), source,
-      collapse.getReassociationIndices());
+  return memref::ExpandShapeOp::create(builder, reshape->getLoc(),
+                                       collapse.getSrcType(), source,
+                                       collapse.getReassociationIndices());
 }
 
 /// Whether the reshapes behind a returned value end in an allocation that is
@@ -92,7 +92,8 @@ static bool returnAllocation(OpOperand &returned) {
 }
 
 namespace {
-struct ReturnAllocationsPass : impl::ReturnAllocationsBase<ReturnAllocationsPass> {
+struct ReturnAllocationsPass
+    : impl::ReturnAllocationsBase<ReturnAllocationsPass> {
   using ReturnAllocationsBase::ReturnAllocationsBase;
 
   void runOnOperation() override {

@@ -8,10 +8,12 @@
 // Contract out: no op of the dialect. Tensors keep their encodings, which
 //   bufferization turns into memory spaces.
 //
-//   1. A copy becomes a call of a private function of two buffers: the source's,
+//   1. A copy becomes a call of a private function of two buffers: the
+//   source's,
 //      and a fresh one in the tier of the target. The function takes the
 //      pointers and starts the copy; equal types share it.
-//   2. `wait` hands both buffers to another function, so that neither is written
+//   2. `wait` hands both buffers to another function, so that neither is
+//   written
 //      or freed before the copy has ended.
 //   3. `detach` was for planners and verifiers: deallocation frees a buffer
 //      after its last use, which is where it stood.
@@ -100,11 +102,11 @@ func::FuncOp CopyRewriter::getStart(Location loc, MemRefType source,
              [&](RuntimeCallBuilder &runtime, ValueRange buffers) {
                int64_t bytes = source.getNumElements() *
                                getElementBytes(source.getElementType());
-               Value arguments[] = {
-                   runtime.pointerTo(buffers[1]),
-                   runtime.i32(getRuntimeTier(target)),
-                   runtime.pointerTo(buffers[0]),
-                   runtime.i32(getRuntimeTier(source)), runtime.i64(bytes)};
+               Value arguments[] = {runtime.pointerTo(buffers[1]),
+                                    runtime.i32(getRuntimeTier(target)),
+                                    runtime.pointerTo(buffers[0]),
+                                    runtime.i32(getRuntimeTier(source)),
+                                    runtime.i64(bytes)};
                return runtime.call("hp_rt_copy_start", arguments, pointer);
              });
 }
@@ -130,9 +132,9 @@ void CopyRewriter::rewrite(Operation *copy, Value source, FutureType future) {
                                      builder.getI64IntegerAttr(64));
   auto sourceType = cast<MemRefType>(from.getType());
   auto targetType = cast<MemRefType>(to.getType());
-  auto start = func::CallOp::create(
-      builder, loc, getStart(loc, sourceType, targetType),
-      ValueRange{from, to});
+  auto start =
+      func::CallOp::create(builder, loc, getStart(loc, sourceType, targetType),
+                           ValueRange{from, to});
   for (Operation *user : llvm::make_early_inc_range(copy->getUsers())) {
     auto wait = cast<WaitOp>(user);
     builder.setInsertionPoint(wait);
@@ -151,14 +153,16 @@ void CopyRewriter::rewrite(Operation *copy, Value source, FutureType future) {
 /// A copy that the runtime can do, waited for where it can be seen.
 static LogicalResult checkCopy(Operation *copy, RankedTensorType type) {
   if (!type.hasStaticShape())
-    return copy->emitError("expected a tensor of static shape but got ") << type;
+    return copy->emitError("expected a tensor of static shape but got ")
+           << type;
   if (!getRuntimeDtype(type.getElementType()))
     return copy->emitError("expected elements that the runtime has (i1, i8, "
                            "i16, i32, i64, f16, bf16, f32, f64) but got ")
            << type.getElementType();
   if (copy->use_empty())
-    return copy->emitError("expected an offload.wait for the copy but got none; "
-                           "its target would be freed while it runs");
+    return copy->emitError(
+        "expected an offload.wait for the copy but got none; "
+        "its target would be freed while it runs");
   for (Operation *user : copy->getUsers())
     if (!isa<WaitOp>(user) || user->getBlock() != copy->getBlock()) {
       InFlightDiagnostic diagnostic = copy->emitError(

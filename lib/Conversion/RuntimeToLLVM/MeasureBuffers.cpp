@@ -8,11 +8,11 @@
 //   structured control flow.
 // Contract out: the same; `hp.peak_bytes` on functions.
 //
-//   A block is walked in order, adding what is allocated (rounded as the runtime
-//   does) and taking off what is freed, by tier. A call adds the peak of its
-//   callee, which is found once; a branch the larger of its regions; a loop one
-//   iteration, if that frees what it allocates. What a function is given and
-//   gives back is its caller's.
+//   A block is walked in order, adding what is allocated (rounded as the
+//   runtime does) and taking off what is freed, by tier. A call adds the peak
+//   of its callee, which is found once; a branch the larger of its regions; a
+//   loop one iteration, if that frees what it allocates. What a function is
+//   given and gives back is its caller's.
 //
 // The runtime allocates in the same order, so that it measures the same number.
 //
@@ -89,7 +89,8 @@ static std::optional<Extent> change(MemRefType type, int sign) {
   int64_t tier = getRuntimeTier(type);
   if (!type.hasStaticShape() || tier < 0 || tier >= int64_t(kNumTiers))
     return std::nullopt;
-  int64_t bytes = type.getNumElements() * getElementBytes(type.getElementType());
+  int64_t bytes =
+      type.getNumElements() * getElementBytes(type.getElementType());
   Extent result;
   result.add(tier, sign * std::max(int64_t(llvm::alignTo(bytes, kBlockBytes)),
                                    kBlockBytes));
@@ -102,8 +103,8 @@ std::optional<Extent> BufferMeasure::measure(Operation *op) {
   if (auto dealloc = dyn_cast<memref::DeallocOp>(op))
     return change(cast<MemRefType>(dealloc.getMemref().getType()), -1);
   if (auto call = dyn_cast<func::CallOp>(op)) {
-    auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(
-        op, call.getCalleeAttr());
+    auto callee =
+        symbols.lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr());
     return callee ? measure(callee) : Extent();
   }
   Extent result;

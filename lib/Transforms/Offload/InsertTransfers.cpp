@@ -1,7 +1,8 @@
 //===- InsertTransfers.cpp - a plan's decisions as ops --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// In:  a function of one block with `offload.moves`, positions as they were when
+// In:  a function of one block with `offload.moves`, positions as they were
+// when
 //   it was planned.
 // Out: the same values; what moves is stored, ended, fetched and waited for.
 //
@@ -75,8 +76,8 @@ private:
 LogicalResult Inserter::check(MoveAttr move) {
   int64_t end = storages.getOps().size();
   auto expected = [&](const Twine &what, int64_t got) {
-    return function.emitError("expected ") << what << " but got " << got << " in "
-                                           << move;
+    return function.emitError("expected ")
+           << what << " but got " << got << " in " << move;
   };
   if (move.getValue() >= int64_t(values.size()))
     return expected("the number of one of " + Twine(values.size()) + " values",
@@ -88,13 +89,14 @@ LogicalResult Inserter::check(MoveAttr move) {
   Value value = values[move.getValue()];
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || type.getEncoding() || storages.getRoot(value) != value)
-    return function.emitError(
-               "expected a tensor on the device that is no view to move but got ")
+    return function.emitError("expected a tensor on the device that is no view "
+                              "to move but got ")
            << value.getType() << " in " << move;
   if (move.goesAround() && (!isa<BlockArgument>(value) || !move.getClean()))
-    return function.emitError("expected an argument that the step leaves as it is "
-                              "to live in a tier between steps but got another "
-                              "value in ")
+    return function.emitError(
+               "expected an argument that the step leaves as it is "
+               "to live in a tier between steps but got another "
+               "value in ")
            << move;
   return success();
 }
@@ -121,8 +123,9 @@ LogicalResult Inserter::read(ArrayAttr attr) {
     for (auto [number, move] : llvm::enumerate(list)) {
       bool hasCopyBelow = startsBelow || number > 0;
       if (move.getClean() && !hasCopyBelow)
-        return function.emitError("expected a value with a copy below to be "
-                                  "dropped but got one that was never stored in ")
+        return function.emitError(
+                   "expected a value with a copy below to be "
+                   "dropped but got one that was never stored in ")
                << move;
     }
   }
@@ -202,10 +205,11 @@ void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
       if (!below) {
         setBuilderAfter(builder, move.getEvictAfter());
         Type stored = inTier(deviceType, move.getTier());
-        Value future = StoreOp::create(
-            builder, loc,
-            FutureType::get(builder.getContext(), cast<RankedTensorType>(stored)),
-            current);
+        Value future =
+            StoreOp::create(builder, loc,
+                            FutureType::get(builder.getContext(),
+                                            cast<RankedTensorType>(stored)),
+                            current);
         builder.setInsertionPoint(opAt(move.getFreeBefore()));
         below = WaitOp::create(builder, loc, future);
         ++numStores;
@@ -214,7 +218,8 @@ void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
       DetachOp::create(builder, loc, current);
     }
     // The uses from where it comes back until it leaves again.
-    while (next != uses.end() && int64_t(next->position) < move.getPrefetchBefore())
+    while (next != uses.end() &&
+           int64_t(next->position) < move.getPrefetchBefore())
       ++next;
     if (next == uses.end())
       continue;
@@ -269,7 +274,8 @@ struct InsertTransfersPass final
       if (!moves)
         continue;
       if (function.isExternal() || !function.getFunctionBody().hasOneBlock()) {
-        function.emitError("expected a function of one block to move values in");
+        function.emitError(
+            "expected a function of one block to move values in");
         return signalPassFailure();
       }
       Inserter inserter(function, model);

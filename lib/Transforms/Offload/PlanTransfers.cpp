@@ -9,8 +9,8 @@
 //      (TransferProblem.h), which lib/Planner solves.
 //   2. The caller owns the memory of arguments, so that one that leaves during
 //      the step has to live below between steps, too; and so has one that a
-//      person placed there. It is fetched as early as the memory allows, at most
-//      as early as its copy needs.
+//      person placed there. It is fetched as early as the memory allows, at
+//      most as early as its copy needs.
 //   3. Spills become moves of values.
 //
 // Cost: that of the planner, O((n + gaps) log n).
@@ -84,8 +84,7 @@ static Spill aroundTheEnd(const TransferProblem &problem, uint32_t storage,
   int32_t first = uses.empty() ? 0 : uses.front().op;
   int32_t last = uses.empty() ? 0 : uses.back().op;
   int64_t size = problem.problem.alignedBytes(storage);
-  double wanted =
-      problem.problem.seconds(problem.problem.tiers[tier].in, size);
+  double wanted = problem.problem.seconds(problem.problem.tiers[tier].in, size);
   int32_t fetched = first;
   // Resident until now at every slot: away from the end to the first use.
   for (int32_t slot = last + 1; slot <= count; ++slot)
@@ -147,18 +146,18 @@ LogicalResult PlanTransfersPass::refuse(const TransferProblem &problem,
             .emitError("expected the tiers below ")
         << memory << " to hold " << bytes(plan.tierNeededBytes)
         << " at the same time but they have " << bytes(plan.tierCapacityBytes);
-    diagnostic.attachNote() << "the device has "
-                            << bytes(problem.problem.capacity)
-                            << "; with all of " << bytes(plan.maxLiveBytes)
-                            << " nothing would have to move";
+    diagnostic.attachNote()
+        << "the device has " << bytes(problem.problem.capacity)
+        << "; with all of " << bytes(plan.maxLiveBytes)
+        << " nothing would have to move";
     return diagnostic;
   }
   ArrayRef<Operation *> ops = problem.storages.getOps();
   bool isAtEnd = plan.tightestSlot >= int64_t(ops.size());
-  Operation *op = isAtEnd
-                      ? const_cast<FunctionOpInterface &>(problem.function)
-                            .getOperation()
-                      : ops[plan.tightestSlot];
+  Operation *op =
+      isAtEnd
+          ? const_cast<FunctionOpInterface &>(problem.function).getOperation()
+          : ops[plan.tightestSlot];
   InFlightDiagnostic diagnostic = op->emitError("expected tier ") << memory;
   diagnostic << " to have at least " << bytes(plan.tightestBytes) << " ("
              << plan.tightestBytes << " bytes) for "
@@ -166,10 +165,10 @@ LogicalResult PlanTransfersPass::refuse(const TransferProblem &problem,
                          : op->getName().getStringRef())
              << " but got " << bytes(problem.problem.capacity) << " ("
              << problem.problem.capacity << " bytes)";
-  diagnostic.attachNote()
-      << "no op needs more: " << plan.tightestBytes
-      << " bytes is the smallest capacity that can work; split the tensors over "
-         "more devices, or make the batch smaller";
+  diagnostic.attachNote() << "no op needs more: " << plan.tightestBytes
+                          << " bytes is the smallest capacity that can work; "
+                             "split the tensors over "
+                             "more devices, or make the batch smaller";
   return diagnostic;
 }
 
@@ -275,12 +274,12 @@ void PlanTransfersPass::hang(const TransferProblem &problem, const Plan &plan) {
   for (const Spill &spill : plan.spills) {
     bool around = goesAround(spill, problem);
     Value value = problem.getValueAt(spill.storage, spill.after);
-    moves.push_back(MoveAttr::get(
-        context, numbers.lookup(value), problem.tiers[spill.tier], spill.after,
-        std::min<int64_t>(spill.freed, count),
-        around ? std::max<int64_t>(spill.fetched - count - 1, 0)
-               : spill.fetched,
-        spill.isClean));
+    moves.push_back(
+        MoveAttr::get(context, numbers.lookup(value), problem.tiers[spill.tier],
+                      spill.after, std::min<int64_t>(spill.freed, count),
+                      around ? std::max<int64_t>(spill.fetched - count - 1, 0)
+                             : spill.fetched,
+                      spill.isClean));
     moved.insert(spill.storage);
   }
   if (!moves.empty())
@@ -304,7 +303,8 @@ void PlanTransfersPass::runOnOperation() {
   CostModel model(getOperation());
   int64_t room = capacity;
   if (room <= 0)
-    room = model.getMachine().getTier(model.getGroup().getMemory()).getCapacity();
+    room =
+        model.getMachine().getTier(model.getGroup().getMemory()).getCapacity();
   TransferProblem problem(function, model, room);
   if (failed(problem.build()))
     return signalPassFailure();

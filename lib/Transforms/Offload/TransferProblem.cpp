@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // What may move, by where the memory is:
-//   - an argument with the role parameter, buffer, cache or optimizer has a copy
+//   - an argument with the role parameter, buffer, cache or optimizer has a
+//   copy
 //     in the host's memory, and may live in a tier between steps; other
 //     arguments (inputs, and what has no role) are on the device all the time;
 //   - a result is the caller's memory, on the device all the time;
@@ -67,9 +68,10 @@ void TransferProblem::addTiers() {
     int64_t sharing = std::clamp<int64_t>(
         machine.getDevicesPerUnit(tier.getScope()), 1, devices);
     entry.capacity = tier.getCapacity() / sharing;
-    found.push_back({TierAttr::get(function.getContext(),
-                                   StringAttr::get(function.getContext(), name)),
-                     entry});
+    found.push_back(
+        {TierAttr::get(function.getContext(),
+                       StringAttr::get(function.getContext(), name)),
+         entry});
   }
   llvm::stable_sort(found, [](const auto &a, const auto &b) {
     return a.second.in.bandwidth > b.second.in.bandwidth;
@@ -87,8 +89,8 @@ void TransferProblem::addOperations() {
     TaskCost cost = model.getCost(op);
     planner::Operation operation;
     operation.seconds = cost.seconds;
-    operation.workspace = llvm::alignTo(storages.getWorkspace(position),
-                                        kAlignment);
+    operation.workspace =
+        llvm::alignTo(storages.getWorkspace(position), kAlignment);
     if (cost.bound == Bound::Memory)
       operation.memoryBytes =
           int64_t(cost.work.bytesRead + cost.work.bytesWritten);
@@ -109,7 +111,8 @@ LogicalResult TransferProblem::addArgument(uint32_t number, uint32_t storage) {
   auto place = function.getArgAttrOfType<TierAttr>(
       number, OffloadDialect::kPlaceAttrName);
   bool isMovable = (isState(function, number) || place) && !keep &&
-                   !tiers.empty() && !storages.getStorages()[storage].isReturned;
+                   !tiers.empty() &&
+                   !storages.getStorages()[storage].isReturned;
   entry.pinned = !isMovable;
   entry.mayStartBelow = isMovable;
   entry.clean = isMovable;
@@ -177,9 +180,9 @@ std::string TransferProblem::getName(uint32_t storage) const {
     return "a result";
   const Storage &entry = storages.getStorages()[storage];
   if (entry.argument) {
-    if (auto name = const_cast<FunctionOpInterface &>(function)
-                        .getArgAttrOfType<StringAttr>(*entry.argument,
-                                                      "hp.name"))
+    if (auto name =
+            const_cast<FunctionOpInterface &>(function)
+                .getArgAttrOfType<StringAttr>(*entry.argument, "hp.name"))
       return name.str();
     return "argument " + std::to_string(*entry.argument);
   }
@@ -200,8 +203,9 @@ Value TransferProblem::getValueAt(uint32_t storage, int64_t after) const {
     if (storages.getRoot(value) != value)
       continue;
     Operation *op = value.getDefiningOp();
-    bool isMade = !op || (after >= 0 && (op == ops[after] ||
-                                         op->isBeforeInBlock(ops[after])));
+    bool isMade =
+        !op ||
+        (after >= 0 && (op == ops[after] || op->isBeforeInBlock(ops[after])));
     if (isMade)
       current = value;
   }

@@ -1,9 +1,9 @@
 //===- VerifyTiers.cpp - only copies touch what is not on the device ------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// An op may have a tensor in a tier as operand or result if it is of the offload
-// dialect or hands values on unread: calls, returns, and the ops and terminators
-// of control flow. One walk.
+// An op may have a tensor in a tier as operand or result if it is of the
+// offload dialect or hands values on unread: calls, returns, and the ops and
+// terminators of control flow. One walk.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/Offload/Passes.h"
 
@@ -52,9 +52,8 @@ namespace {
 struct VerifyTiersPass final
     : offload::impl::VerifyTiersPassBase<VerifyTiersPass> {
   void runOnOperation() override {
-    WalkResult walked = getOperation().walk([](Operation *op) {
-      return WalkResult(verifyOp(op));
-    });
+    WalkResult walked = getOperation().walk(
+        [](Operation *op) { return WalkResult(verifyOp(op)); });
     if (walked.wasInterrupted())
       signalPassFailure();
     else
