@@ -56,6 +56,7 @@ PARTS_MAY_IMPORT = {
     "frontend": {"enums", "errors", "progress", "hp_opt"},
     "plan": {"enums", "errors", "progress", "machines"},
     "runtime": {"enums", "errors", "progress"},
+    "report": {"enums", "errors", "simulator", "compiled", "runtime"},
     "offload": {"enums", "errors", "simulator"},
 }
 HEAVY = {"torch", "torch_mlir", "transformers", "mlir", "numpy"}
@@ -66,6 +67,7 @@ HEAVY_ALLOWED = {
     "runtime": {"numpy"},
     "plan": set[str](),
     "simulator": {"mlir"},
+    "report": set[str](),
     "offload": set[str](),
     "enums": set[str](),
     "errors": set[str](),
