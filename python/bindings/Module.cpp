@@ -18,6 +18,7 @@ NB_MODULE(_hyperparallel, m) {
       "Adds the dialects, and the models of foreign ops, to a registry.");
   hyperparallel::bindCodeGen(m);
   hyperparallel::bindHyperShard(m);
+  hyperparallel::bindPlanner(m);
   hyperparallel::bindSupernode(m);
   hyperparallel::bindSimulator(m);
 }

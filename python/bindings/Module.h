@@ -10,6 +10,7 @@ namespace hyperparallel {
 
 void bindCodeGen(nanobind::module_ &m);
 void bindHyperShard(nanobind::module_ &m);
+void bindPlanner(nanobind::module_ &m);
 void bindSupernode(nanobind::module_ &m);
 void bindSimulator(nanobind::module_ &m);
 

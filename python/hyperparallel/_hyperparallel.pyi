@@ -2,6 +2,7 @@
 """The C++ extension: HyperParallel's dialects and passes for the stock ``mlir`` package."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from mlir import ir
 
@@ -37,6 +38,35 @@ class Simulation:
     @property
     def peak(self) -> list[float]: ...
     def residency(self, tier: int) -> list[tuple[float, float]]: ...
+
+class Planner:
+    def __init__(
+        self, capacity: int, alignment: int, minimum_bytes: int, chunk_bytes: int, memory_bandwidth: float
+    ) -> None: ...
+    def add_segment(self, bandwidth: float) -> None: ...
+    def add_tier(self, capacity: int, out: tuple[float, float, int], in_: tuple[float, float, int]) -> None: ...
+    def add_operation(
+        self, seconds: float, workspace: int, memory_bytes: int, reads: Sequence[int], writes: Sequence[int]
+    ) -> None: ...
+    def add_storage(
+        self,
+        bytes: int,
+        persistent: bool,
+        may_start_below: bool,
+        clean: bool,
+        pinned: bool,
+        home_tier: int,
+        recompute_seconds: float,
+        recompute_from: Sequence[int],
+    ) -> None: ...
+    def plan(self) -> None: ...
+    def take(self, spills: Sequence[tuple[int, int, int, int, int, int, bool, bool]]) -> None: ...
+    @property
+    def summary(self) -> dict[str, Any]: ...
+    @property
+    def spills(self) -> list[tuple[int, int, int, int, int, int, bool, bool]]: ...
+    def times(self, which: int) -> list[float]: ...
+    def bytes(self, tier: int) -> list[int]: ...
 
 class MeshAttr(ir.Attribute):
     @classmethod

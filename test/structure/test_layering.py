@@ -23,6 +23,7 @@ MAY_INCLUDE = {
     "lib/Transforms/TestAnalysis": ["dialects", "lib/Analysis"],
     "lib/Conversion": ["dialects", "lib/Analysis", "lib/Runtime/hp_runtime.h"],
     "lib/CodeGen": ["lib/Pipelines", "lib/Runtime/hp_runtime.h"],
+    "lib/Planner": [],
     "lib/Simulator": ["dialects", "lib/Analysis"],
     "lib/Pipelines": [
         "dialects",
@@ -32,7 +33,7 @@ MAY_INCLUDE = {
         "lib/Conversion",
     ],
     "lib/Runtime": [],
-    "lib/CAPI": ["dialects", "lib/Analysis", "lib/Simulator", "lib/Pipelines", "lib/CodeGen"],
+    "lib/CAPI": ["dialects", "lib/Analysis", "lib/Planner", "lib/Simulator", "lib/Pipelines", "lib/CodeGen"],
     "lib/Tools": ["lib/Pipelines"],
     "python/bindings": ["lib/CAPI"],
     "test/CAPI": ["lib/CAPI"],
@@ -53,6 +54,8 @@ PARTS_MAY_IMPORT = {
     "frontend": {"enums", "errors", "progress", "hp_opt"},
     "plan": {"enums", "errors", "progress", "machines"},
     "runtime": {"enums", "errors", "progress"},
+    "report": {"enums", "errors", "simulator", "compiled", "runtime"},
+    "offload": {"enums", "errors", "simulator"},
 }
 HEAVY = {"torch", "torch_mlir", "transformers", "mlir", "numpy"}
 HEAVY_ALLOWED = {
@@ -62,7 +65,8 @@ HEAVY_ALLOWED = {
     "runtime": {"numpy"},
     "plan": set[str](),
     "simulator": {"mlir"},
-    "planner": set[str](),
+    "report": set[str](),
+    "offload": set[str](),
     "enums": set[str](),
     "errors": set[str](),
     "hp_opt": set[str](),
@@ -157,6 +161,17 @@ def test_python_layers(path: Path) -> None:
     if part in PARTS_MAY_IMPORT:
         parts = {entry.split(".")[1] for entry in imported if entry.startswith("hyperparallel.")}
         assert parts - {part, "_hyperparallel"} <= PARTS_MAY_IMPORT[part]
+
+
+def test_the_planner_knows_no_mlir() -> None:
+    foreign = [
+        f"{name(path)} includes {included}"
+        for path in CXX
+        if name(path).startswith("lib/Planner/")
+        for included in INCLUDE.findall(path.read_text())
+        if included.startswith(("mlir", "llvm"))
+    ]
+    assert foreign == []
 
 
 def test_torch_mlir_is_met_in_the_frontend_only() -> None:

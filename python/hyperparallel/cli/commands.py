@@ -244,10 +244,14 @@ def _given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, values: Any) -> RunResult:
+    from hyperparallel.cli.report import trace_file, write_timeline
     from hyperparallel.execute import run_compiled
 
-    with talk.step("run"):
-        return run_compiled(program, values, repeat=arguments.repeat, threads=arguments.threads, trace=arguments.trace)
+    with talk.step("run"), trace_file(arguments.trace, arguments.timeline) as trace:
+        run = run_compiled(program, values, repeat=arguments.repeat, threads=arguments.threads, trace=trace)
+        if trace is not None and arguments.timeline is not None:
+            write_timeline(arguments.timeline, trace, program, run.statistics)
+        return run
 
 
 def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResult) -> Comparison | None:

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands, simulate
+from hyperparallel.cli import commands, report, simulate
 from hyperparallel.errors import HyperParallelError
 
 _FAULT_OF_INPUT = 1
@@ -127,6 +127,9 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument(
         "--trace", type=Path, metavar="FILE.json", help="write a trace of the run here (Chrome, Perfetto)"
     )
+    verb.add_argument(
+        "--timeline", type=Path, metavar="FILE.json", help="write what each device did here, for hp report"
+    )
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
     _plan_options(verb)
     _model_options(verb)
@@ -149,6 +152,12 @@ def _parser() -> argparse.ArgumentParser:
     verb = _verb(verbs, "import-trace", simulate.import_trace_command, "turn a recorded step into a program of tasks")
     verb.add_argument("trace", type=Path, metavar="FILE.json.gz", help="a recorded step, gzipped or not")
     verb.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.mlir", help="the program to write")
+
+    verb = _verb(verbs, "report", report.report_command, "show a simulated or measured step, or two side by side")
+    verb.add_argument("input", type=Path, metavar="INPUT", help="a timeline, or a trace of hp run")
+    verb.add_argument("other", type=Path, nargs="?", metavar="INPUT2", help="what to compare it with")
+    verb.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="write a page here")
+    verb.add_argument("--perfetto", type=Path, metavar="FILE.json.gz", help="write a trace for Perfetto here")
 
     _verb(verbs, "doctor", commands.doctor_command, "check that everything that is needed is there")
     _verb(verbs, "version", commands.version_command, "print the versions of the package and of what it stands on")
