@@ -7,7 +7,7 @@ The description is what the cost model and the simulator decide by, so that what
 >>> print(calibration_text(calibrate(quick=True)))  # doctest: +SKIP
 """
 
-from hyperparallel.calibration.calibrate import Calibration, Progress, calibrate
+from hyperparallel.calibration.measurement import Calibration, Progress, calibrate
 from hyperparallel.calibration.report import calibration_text
 
 __all__ = ["Calibration", "Progress", "calibrate", "calibration_text"]

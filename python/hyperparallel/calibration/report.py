@@ -6,7 +6,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from hyperparallel.calibration.calibrate import Calibration
+from hyperparallel.calibration.measurement import Calibration
 from hyperparallel.machines import yaml_text
 
 _HEAD = """\

@@ -15,25 +15,22 @@ from hyperparallel.errors import HyperParallelError
 if TYPE_CHECKING:
     from hyperparallel.cost import CostReport
 
-#: Where a compiled program keeps the program of one device, newest layout first.
-_LOCAL_PROGRAMS = ("partitioned.mlir", "ir/4-partitioned.mlir", "model.mlir")
+#: What a compiled directory has to cost, and what an imported one has.
+_PROGRAMS = ("program.mlirbc", "model.mlir")
 
 
 def program_file(path: Path) -> Path:
-    """The file to cost: the path itself, or the program of one device in a compiled directory.
+    """The file to cost: the path itself, or in a directory the program of one device, or else the imported model.
 
     Raises:
         HyperParallelError: There is no program.
     """
     if not path.is_dir():
         return path
-    for name in _LOCAL_PROGRAMS:
+    for name in _PROGRAMS:
         if (path / name).is_file():
             return path / name
-    raise HyperParallelError(
-        f"{path} has no program to cost; expected {', '.join(_LOCAL_PROGRAMS[:-1])} of `hp compile --dump-ir`, or "
-        f"{_LOCAL_PROGRAMS[-1]} of `hp import`"
-    )
+    raise HyperParallelError(f"{path} has no program to cost; expected a directory of hp compile or hp import")
 
 
 def cost_command(arguments: argparse.Namespace) -> int:
