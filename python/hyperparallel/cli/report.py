@@ -81,16 +81,17 @@ def write_timeline(path: Path, trace: Path, program: CompiledProgram, statistics
 def report_command(arguments: argparse.Namespace) -> int:
     """``hp report``."""
     talk = Talk(arguments.quiet)
+    paths = [path for path in (arguments.input, arguments.other) if path is not None]
     timelines: list[Timeline] = []
-    for path in (arguments.input, arguments.other):
-        if path is not None:
-            with talk.step("read"):
-                timelines.append(read_input(path))
+    for path in paths:
+        with talk.step("read"):
+            timelines.append(read_input(path))
+    labels = _labels(paths, timelines)
     if arguments.output is not None:
         from hyperparallel.report import page
 
         with talk.step("page"):
-            _write(arguments.output, page(timelines))
+            _write(arguments.output, page(timelines, labels=labels))
     if arguments.perfetto is not None:
         from hyperparallel.report import write_perfetto
 
@@ -98,8 +99,17 @@ def report_command(arguments: argparse.Namespace) -> int:
             write_perfetto(arguments.perfetto, timelines)
         except OSError as error:
             raise HyperParallelError(f"cannot write {arguments.perfetto}: {error.strerror or error}") from None
-    _say(arguments, timelines)
+    _say(arguments, timelines, labels)
     return 0
+
+
+def _labels(paths: list[Path], timelines: list[Timeline]) -> list[str]:
+    """What to call the inputs: what they are, or what their files are called where both are the same."""
+    from hyperparallel.report.page import labels_of
+
+    stems = [path.resolve().name.partition(".")[0] for path in paths]
+    alike = len({timeline.kind for timeline in timelines}) < len(timelines)
+    return stems if alike and len(set(stems)) == len(stems) else labels_of(timelines)
 
 
 def _write(path: Path, text: str) -> None:
@@ -113,10 +123,9 @@ def _write(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _say(arguments: argparse.Namespace, timelines: list[Timeline]) -> None:
+def _say(arguments: argparse.Namespace, timelines: list[Timeline], labels: list[str]) -> None:
     """The product on stdout: the numbers, the files that were written, or the summary."""
     from hyperparallel.report import print_comparison, print_summary, summarise
-    from hyperparallel.report.page import labels_of
 
     if arguments.json:
         summaries = [summarise(timeline).to_json() for timeline in timelines]
@@ -134,7 +143,7 @@ def _say(arguments: argparse.Namespace, timelines: list[Timeline]) -> None:
     if len(summaries) == 1:
         print_summary(console, summaries[0])
     else:
-        print_comparison(console, summaries, labels_of(timelines))
+        print_comparison(console, summaries, labels)
 
 
 __all__ = ["read_input", "report_command"]

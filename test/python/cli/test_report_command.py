@@ -57,7 +57,8 @@ def test_two_inputs_are_compared(hp: Callable[..., Any], timeline: Path, tmp_pat
     zipped = tmp_path / "again.json.gz"
     zipped.write_bytes(gzip.compress(timeline.read_bytes()))
     outcome = hp("report", timeline, zipped)
-    assert "simulated A: small simulated" in outcome.out
+    assert "timeline: small simulated" in outcome.out, "inputs of one kind are called by their files"
+    assert "again: small simulated" in outcome.out
     assert [one["name"] for one in json.loads(hp("report", timeline, zipped, "--json").out)] == ["small", "small"]
 
 

@@ -283,6 +283,17 @@ def test_two_runs_lie_side_by_side(show: Show, screen: Screen) -> None:
         browser.evaluate(f"new Set({R}.lanes.items.filter(item => item.type === 'row').map(item => item.run)).size")
         == 2
     )
+    middles = f"{R}.runs.map(run => {R}.lanes.x(run.tasks.end[2]))"
+    assert browser.evaluate(middles)[0] == browser.evaluate(middles)[1], "on the same axis"
+    browser.evaluate("document.getElementById('same-length').click()")
+    browser.frame()
+    assert browser.evaluate(f"{R}.runs.map(run => run.summary.seconds * run.factor)") == [9.0, 9.0]
+    assert (
+        browser.evaluate(f"{R}.lanes.detail({{run: {R}.runs[1], task: 0}})[1]")
+        .replace("\u00a0", " ")
+        .find("takes 4.00 s")
+        >= 0
+    )
     browser.evaluate("document.querySelector('.whose .button:last-child').click()")
     assert browser.evaluate("document.querySelector('.whose [aria-pressed=true]').textContent") == "B measured"
 

@@ -105,7 +105,13 @@ function drawBreakdown(runs) {
       const figures = parts.map((part) => seconds(part.seconds)).join(" → ");
       const known = parts.every((part) => part.seconds !== null);
       const below = runs.length > 1 ? (known ? signed(parts[1].seconds - parts[0].seconds, seconds) : "") : `${percent(parts[0].share)} of the step`;
-      return element("div", {}, element("i", { class: `cause-${name}` }), element("span", {}, `${CAUSES[name]} `, element("strong", {}, figures)), element("span", { class: "quiet" }, below));
+      return element(
+        "div",
+        {},
+        element("i", { class: `cause-${name}` }),
+        element("span", {}, CAUSES[name]),
+        element("span", { class: "figures" }, element("strong", {}, figures), element("span", { class: "quiet" }, below)),
+      );
     }),
   );
   byId("breakdown").replaceChildren(stack, legend);

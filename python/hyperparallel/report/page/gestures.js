@@ -169,8 +169,8 @@ class Gestures {
   }
 }
 
-function tierFacts({ tier, time, size }) {
-  const facts = [["at", seconds(time)]];
+function tierFacts({ run, tier, time, size }) {
+  const facts = [["at", seconds(time / run.factor)]];
   if (size !== null) facts.push(["resident", bytes(size)]);
   facts.push(["at most", bytes(tier.peak)]);
   if (tier.capacity !== null) facts.push(["capacity", bytes(tier.capacity)], ["used at most", percent(tier.peak / tier.capacity)]);

@@ -14,17 +14,17 @@ class Lanes {
     this.selected = null;
     this.hovered = null;
     this.cursor = null;
-    this.modules = runs.map((run) => {
-      const first = new Map();
-      for (const lane of run.lanes) if (lane.kind === "compute" && !first.has(lane.group)) first.set(lane.group, modulesOf(run, lane));
-      return first;
-    });
     view.watch(() => this.draw());
     this.scroller.addEventListener("scroll", () => this.draw());
   }
 
   // Where everything lies; again when the page gets wider or narrower.
   layOut() {
+    this.modules = this.runs.map((run) => {
+      const first = new Map();
+      for (const lane of run.lanes) if (lane.kind === "compute" && !first.has(lane.group)) first.set(lane.group, modulesOf(run, lane));
+      return first;
+    });
     this.width = this.scroller.clientWidth;
     this.isNarrow = this.width < NARROW;
     this.gutter = this.isNarrow ? 0 : 132;
@@ -104,7 +104,7 @@ class Lanes {
       context.fillText(label, left, 10);
     }
     for (const run of this.runs) {
-      const end = this.x(run.summary.seconds);
+      const end = this.x(run.summary.seconds * run.factor);
       if (end > this.gutter && end < this.width - 1) {
         context.fillStyle = palette["line-strong"];
         context.fillRect(Math.round(end), AXIS, 1, this.height);
@@ -326,12 +326,12 @@ function holdsId(ids, task) {
 // What is known of a task, in words; what is unknown is left out.
 function factsOf({ run, task }) {
   const tasks = run.tasks;
-  const lasts = tasks.end[task] - tasks.start[task];
+  const lasts = run.own.end[task] - run.own.start[task];
   const facts = [];
   const add = (name, value) => value !== null && value !== undefined && facts.push([name, value]);
   if (run.strings[tasks.path[task]]) add("in", run.strings[tasks.path[task]]);
   add("takes", seconds(lasts));
-  add("starts at", seconds(tasks.start[task]));
+  add("starts at", seconds(run.own.start[task]));
   add("of the step", run.summary.seconds ? percent(lasts / run.summary.seconds) : null);
   const rate = (value, unit) => (lasts > 0 ? ` (${large(value / lasts, unit)}/s)` : "");
   if (tasks.flops[task]) add("work", large(tasks.flops[task], "FLOP") + rate(tasks.flops[task], "FLOP"));

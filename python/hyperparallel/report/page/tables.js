@@ -119,7 +119,8 @@ function operationsTable(run) {
 
 // Kernels and collectives by module, of the mean device.
 function modulesUse(run) {
-  const { path, start, end, group, flops, bytes: sizes } = run.tasks;
+  const { path, group, flops, bytes: sizes } = run.tasks;
+  const { start, end } = run.own;
   const devices = run.groups.reduce((sum, one) => sum + one.devices, 0) || 1;
   const uses = new Map();
   for (let task = 0; task < run.count; task++) {
