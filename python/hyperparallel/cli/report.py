@@ -21,17 +21,27 @@ if TYPE_CHECKING:
     from hyperparallel.runtime import RunStatistics
     from hyperparallel.simulator.timeline import Timeline
 
-_EXPECTED = "a timeline, such as hp run --timeline writes, or a trace of hp run --trace"
+_EXPECTED = (
+    "a directory that hp compile made, a program, a timeline of hp simulate or hp run --timeline, or a trace of "
+    "hp run --trace"
+)
+_PROGRAMS = (".mlir", ".mlirbc")
 
 
-def read_input(path: Path) -> Timeline:
-    """The timeline of what was named on the command line.
+def read_input(path: Path, machine: str | None = None) -> Timeline:
+    """The timeline of what was named on the command line; programs are simulated.
+
+    Args:
+        path: A compiled directory, a program, a timeline or a trace.
+        machine: What to simulate a program on, instead of the machine that it was compiled for.
 
     Raises:
         HyperParallelError: It cannot be read, or is none of what is expected.
     """
-    if path.is_dir():
-        raise HyperParallelError(f"{path} is a directory; expected {_EXPECTED}")
+    if path.is_dir() or path.suffix in _PROGRAMS:
+        from hyperparallel.simulator import simulate_file
+
+        return simulate_file(path, machine=machine)
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -84,8 +94,8 @@ def report_command(arguments: argparse.Namespace) -> int:
     paths = [path for path in (arguments.input, arguments.other) if path is not None]
     timelines: list[Timeline] = []
     for path in paths:
-        with talk.step("read"):
-            timelines.append(read_input(path))
+        with talk.step("simulate"):
+            timelines.append(read_input(path, arguments.machine))
     labels = _labels(paths, timelines)
     if arguments.output is not None:
         from hyperparallel.report import page

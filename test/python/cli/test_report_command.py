@@ -94,6 +94,24 @@ def test_a_timeline_alone_leaves_no_trace_behind(hp: Callable[..., Any], model_d
     assert [path.name for path in timeline.parent.iterdir()] == ["run.json"]
 
 
+def test_a_compiled_program_is_simulated(hp: Callable[..., Any], model_dir: Path, tmp_path: Path) -> None:
+    program, timeline = tmp_path / "program", tmp_path / "simulated.json"
+    assert hp("compile", model_dir, "--preset", "fsdp", "--mesh", "dp=2", "-o", program).status == 0
+    assert hp("simulate", program, "-o", timeline).status == 0
+    summary = json.loads(hp("report", program, "--json").out)
+    assert summary == json.loads(hp("report", timeline, "--json").out)
+    assert (summary["name"], summary["kind"], summary["mesh"]) == ("small", "simulated", {"dp": 2})
+    elsewhere = json.loads(hp("report", program, "--machine", "h200-node", "--json").out)
+    assert elsewhere["machine"] == "h200-node"
+    assert elsewhere["seconds"] != summary["seconds"]
+
+
+def test_a_directory_that_is_no_program_is_refused(hp: Callable[..., Any], tmp_path: Path) -> None:
+    outcome = hp("report", tmp_path)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "is no compiled program" in outcome.err
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

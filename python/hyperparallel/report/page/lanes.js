@@ -336,8 +336,9 @@ function factsOf({ run, task }) {
   const rate = (value, unit) => (lasts > 0 ? ` (${large(value / lasts, unit)}/s)` : "");
   if (tasks.flops[task]) add("work", large(tasks.flops[task], "FLOP") + rate(tasks.flops[task], "FLOP"));
   if (tasks.bytes[task]) add("bytes", bytes(tasks.bytes[task]) + rate(tasks.bytes[task], "B"));
-  if (tasks.received[task] !== null) add("received", bytes(tasks.received[task]) + (tasks.received[task] ? rate(tasks.received[task], "B") : ""));
   const bound = run.strings[tasks.bound[task]];
+  if (tasks.received[task]) add("received", bytes(tasks.received[task]) + rate(tasks.received[task], "B"));
+  else if (bound === "communication" && tasks.received[task] === 0) add("received", "nothing");
   if (bound && bound !== "none") add("bound by", bound);
   if (run.strings[tasks.reason[task]]) add("reason", run.strings[tasks.reason[task]]);
   return facts;
