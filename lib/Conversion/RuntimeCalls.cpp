@@ -6,6 +6,7 @@
 
 #include "lib/Conversion/RuntimeCalls.h"
 
+#include "dialects/Offload/Offload.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/SymbolTable.h"
@@ -47,6 +48,14 @@ std::optional<int64_t> getRuntimeDtype(Type type) {
   if (type.isF64())
     return 8;
   return std::nullopt;
+}
+
+int64_t getRuntimeTier(MemRefType type) {
+  constexpr int64_t kDevice = 0, kHost = 2; // of hp_tier
+  Attribute space = type.getMemorySpace();
+  if (auto number = dyn_cast_or_null<IntegerAttr>(space))
+    return number.getInt();
+  return isa_and_nonnull<offload::TierAttr>(space) ? kHost : kDevice;
 }
 
 int64_t getElementBytes(Type type) {

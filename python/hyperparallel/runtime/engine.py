@@ -317,6 +317,11 @@ def _device_statistics(stats: abi.DeviceStats) -> DeviceStatistics:
         matmuls=stats.matmuls,
         matmul_seconds=stats.matmul_ns / 1e9,
         matmul_flops=stats.matmul_flops,
+        prefetches=stats.copies[0],
+        prefetched_bytes=stats.copied[0],
+        stores=stats.copies[1],
+        stored_bytes=stats.copied[1],
+        copy_wait_seconds=stats.copy_wait_ns / 1e9,
     )
 
 

@@ -68,6 +68,9 @@ class DeviceStats(ctypes.Structure):
         ("matmuls", ctypes.c_int64),
         ("matmul_ns", ctypes.c_int64),
         ("matmul_flops", ctypes.c_double),
+        ("copies", ctypes.c_int64 * 2),
+        ("copied", ctypes.c_int64 * 2),
+        ("copy_wait_ns", ctypes.c_int64),
     ]
 
 

@@ -1,0 +1,100 @@
+//===- OffloadOps.cpp - verifiers and canonicalizations -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "dialects/Offload/Offload.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace mlir::hyperparallel;
+using namespace mlir::hyperparallel::offload;
+
+#define GET_OP_CLASSES
+#include "dialects/Offload/OffloadOps.cpp.inc"
+
+/// What both copies ask for.
+template <typename OpTy>
+static LogicalResult verifyCopy(OpTy op) {
+  auto source = cast<RankedTensorType>(op.getSource().getType());
+  RankedTensorType target = op.getFuture().getType().getValueType();
+  if (source.getShape() != target.getShape() ||
+      source.getElementType() != target.getElementType())
+    return op.emitOpError()
+           << "expected shape and element type to stay but got " << source
+           << " and " << target;
+  if (llvm::count_if(op.getFuture().getUsers(), llvm::IsaPred<WaitOp>) > 1)
+    return op.emitOpError("expected one offload.wait for its future but got "
+                          "several; use the value of the first");
+  return success();
+}
+
+LogicalResult PrefetchOp::verify() {
+  if (!offload::getTier(getSource().getType()))
+    return emitOpError() << "expected a source in a tier but got "
+                         << getSource().getType() << ", which is on the device";
+  RankedTensorType target = getFuture().getType().getValueType();
+  if (TierAttr tier = offload::getTier(target))
+    return emitOpError() << "expected a future on the device but got tier "
+                         << tier.getName()
+                         << "; copies between tiers go through "
+                         << "the device";
+  return verifyCopy(*this);
+}
+
+LogicalResult StoreOp::verify() {
+  if (TierAttr tier = offload::getTier(getSource().getType()))
+    return emitOpError() << "expected a source on the device but got tier "
+                         << tier.getName();
+  if (!offload::getTier(getFuture().getType().getValueType()))
+    return emitOpError("expected a future in a tier but got one on the device");
+  return verifyCopy(*this);
+}
+
+/// wait(store(wait(prefetch %p))) in %p's tier is %p.
+static LogicalResult reuseCopyBelow(StoreOp op, PatternRewriter &rewriter) {
+  auto arrived = op.getSource().getDefiningOp<WaitOp>();
+  if (!arrived)
+    return failure();
+  auto prefetch = arrived.getFuture().getDefiningOp<PrefetchOp>();
+  if (!prefetch ||
+      prefetch.getSource().getType() != op.getFuture().getType().getValueType())
+    return failure();
+  SmallVector<Operation *> waits(op.getFuture().getUsers());
+  if (!llvm::all_of(waits, llvm::IsaPred<WaitOp>))
+    return failure();
+  for (Operation *wait : waits)
+    rewriter.replaceOp(wait, prefetch.getSource());
+  rewriter.eraseOp(op);
+  return success();
+}
+
+void StoreOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                          MLIRContext *) {
+  patterns.add(reuseCopyBelow);
+}
+
+LogicalResult WaitOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                       ValueRange operands, DictionaryAttr,
+                                       OpaqueProperties, RegionRange,
+                                       SmallVectorImpl<Type> &types) {
+  types.push_back(cast<FutureType>(operands[0].getType()).getValueType());
+  return success();
+}
+
+LogicalResult DetachOp::verify() {
+  if (TierAttr tier = offload::getTier(getValue().getType()))
+    return emitOpError() << "expected a value on the device but got tier "
+                         << tier.getName();
+  for (Operation *user : getValue().getUsers()) {
+    Operation *inBlock = (*this)->getBlock()->findAncestorOpInBlock(*user);
+    if (!inBlock || inBlock == getOperation() ||
+        inBlock->isBeforeInBlock(*this))
+      continue;
+    InFlightDiagnostic diagnostic =
+        emitOpError("expected no use of the value after its residency ends");
+    diagnostic.attachNote(user->getLoc())
+        << "it is used here; prefetch it again, or detach it later";
+    return diagnostic;
+  }
+  return success();
+}

@@ -1,0 +1,87 @@
+//===- OffloadOps.td - ops of the Offload dialect ----------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_OFFLOAD_OPS
+#define HYPERPARALLEL_OFFLOAD_OPS
+
+include "dialects/Offload/OffloadAttrs.td"
+include "mlir/IR/BuiltinTypeInterfaces.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Offload_FutureType : TypeDef<Offload_Dialect, "Future"> {
+  let mnemonic = "future";
+  let summary = "A tensor that is under way to where its type says";
+  let description = [{
+    Made by `prefetch` and `store`, consumed by one `wait`.
+  }];
+  let parameters = (ins "::mlir::RankedTensorType":$valueType);
+  let assemblyFormat = "`<` $valueType `>`";
+}
+
+class Offload_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Offload_Dialect, mnemonic, traits>;
+
+/// A copy takes memory at its target when it starts: two of one value are not
+/// one (they would keep the memory between them).
+class Offload_CopyOp<string mnemonic> : Offload_Op<mnemonic> {
+  let arguments = (ins
+    Arg<AnyRankedTensor, "what is copied", [MemRead]>:$source);
+  let results = (outs Res<Offload_FutureType, "the copy", [MemAlloc]>:$future);
+  let assemblyFormat =
+      "$source attr-dict `:` type($source) `->` type($future)";
+  let hasVerifier = 1;
+}
+
+def Offload_PrefetchOp : Offload_CopyOp<"prefetch"> {
+  let summary = "Start a copy from a tier to the device";
+  let description = [{
+    The device memory is taken when the copy starts. Made by
+    `offload-insert-transfers` or a person; becomes a call of the runtime in
+    `hp-convert-offload-to-runtime`.
+
+    - C1: the source is in a tier, the future on the device, shape and element
+      type are the same;
+    - C2: at most one `wait` consumes the future.
+  }];
+}
+
+def Offload_StoreOp : Offload_CopyOp<"store"> {
+  let summary = "Start a copy from the device to a tier";
+  let description = [{
+    The source lives until the `wait`. Storing what was fetched from the same
+    tier and never changed is no copy (canonicalization).
+
+    - C1: the source is on the device, the future in a tier, shape and element
+      type are the same;
+    - C2: at most one `wait` consumes the future.
+  }];
+  let hasCanonicalizer = 1;
+}
+
+def Offload_WaitOp : Offload_Op<"wait", [Pure,
+    DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "The value of a copy, once it has arrived";
+  let description = [{
+    Blocks the ops after it (in program order) until the copy has ended.
+  }];
+  let arguments = (ins Offload_FutureType:$future);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$future attr-dict `:` type($future)";
+}
+
+def Offload_DetachOp : Offload_Op<"detach"> {
+  let summary = "The value is not on the device from here on";
+  let description = [{
+    Its memory may be reused by the next op. Another copy (in a tier) may live on.
+
+    - C1: the operand is on the device;
+    - C2: no op after it in its block uses the operand.
+  }];
+  let arguments = (ins Arg<AnyRankedTensor, "what ends", [MemFree]>:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+#endif // HYPERPARALLEL_OFFLOAD_OPS
