@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import gzip
 import json
+import math
 import tempfile
 import zlib
 from collections.abc import Generator
@@ -67,7 +68,24 @@ def _timeline(path: Path, data: Any) -> Timeline:
             return measured_timeline(data, name=name)
         except HyperParallelError as error:
             raise HyperParallelError(f"{path}: {error}") from None
-    return Timeline.from_json(data, str(path))
+    timeline = Timeline.from_json(data, str(path))
+    _check(timeline, path)
+    return timeline
+
+
+def _check(timeline: Timeline, path: Path) -> None:
+    """Refuses what cannot be drawn: JSON as Python reads it may hold infinite numbers."""
+    for tier in timeline.tiers:
+        if not 0 <= tier.group < len(timeline.groups):
+            raise HyperParallelError(
+                f"{path}: expected tier {tier.name} in one of {len(timeline.groups)} groups but got group {tier.group}"
+            )
+    for what, times in [
+        ("the step", (timeline.seconds,)),
+        *((f"task {task.op}", (task.start, task.end)) for task in timeline.tasks),
+    ]:
+        if not all(math.isfinite(time) for time in times):
+            raise HyperParallelError(f"{path}: expected finite times of {what} but got {times}")
 
 
 @contextlib.contextmanager

@@ -134,6 +134,26 @@ def test_what_is_no_timeline_is_refused(
     assert str(path) in outcome.err
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seconds": float("inf")}, "expected finite times of the step but got (inf,)"),
+        (
+            {"tiers": [{"name": "hbm", "group": 3, "capacity": None, "peak": 1, "timeline": []}]},
+            "expected tier hbm in one of 1 groups but got group 3",
+        ),
+    ],
+)
+def test_a_timeline_that_cannot_be_drawn_is_refused(
+    hp: Callable[..., Any], tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps({**TIMELINE.to_json(), **change}))
+    outcome = hp("report", path)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert message in outcome.err
+
+
 def test_a_page_that_cannot_be_written_is_an_error(hp: Callable[..., Any], timeline: Path, tmp_path: Path) -> None:
     outcome = hp("report", timeline, "-o", tmp_path / "nowhere" / "report.html")
     assert (outcome.status, outcome.out) == (1, "")
