@@ -33,6 +33,7 @@ _FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
+    "--disable-lcd-text",
     "--remote-debugging-pipe",
 )
 _SECONDS = 60.0

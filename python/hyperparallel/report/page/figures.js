@@ -30,12 +30,12 @@ function firstStep(run) {
   return `first step ${seconds(first)}`;
 }
 
-const shareNote = (run, name) => `${percent(causeOf(run, name).share)} of the step`;
+const shareNote = (run, name) => `${percent(causeOf(run, name).share)} of step`;
 
 function tierNote(run) {
   const tier = fullestTier(run);
   if (!tier) return "not recorded";
-  return tier.capacity === null ? tier.name : `${percent(tier.used)} of ${bytes(tier.capacity)}, ${tier.name}`;
+  return tier.capacity === null ? tier.name : `${tier.name}, ${percent(tier.used)} full`;
 }
 
 function workNote(run) {

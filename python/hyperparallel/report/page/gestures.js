@@ -33,7 +33,7 @@ class Gestures {
   say() {
     const { from, to, begin, end } = this.view;
     const { step } = ticks(from, to, this.lanes.pixels);
-    byId("range").textContent = `${tick(from, step / 10)} – ${tick(to, step / 10)}`;
+    byId("range").textContent = `${tick(from, step / 10, to)} – ${tick(to, step / 10, to)}`;
     byId("zoom-out").disabled = byId("zoom-fit").disabled = from <= begin && to >= end;
   }
 

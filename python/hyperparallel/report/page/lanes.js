@@ -98,7 +98,7 @@ class Lanes {
     context.fillRect(0, AXIS, this.width, 1);
     context.fillStyle = palette.quiet;
     for (const time of found) {
-      const label = tick(time, step);
+      const label = tick(time, step, this.view.to);
       const width = context.measureText(label).width;
       const left = Math.min(Math.max(this.x(time) - width / 2, this.gutter + 2), this.width - width - 4);
       context.fillText(label, left, 10);
