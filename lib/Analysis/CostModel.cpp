@@ -356,6 +356,17 @@ CollectiveCost CostModel::getCollective(CollectiveKind kind,
   return slowest;
 }
 
+LevelAttr CostModel::getOutermostLevel(const MeshAxes &mesh,
+                                       ArrayRef<Axis> axes) {
+  ArrayRef<GroupLevels> groups = getGroupLevels(mesh, axes);
+  for (LevelAttr level : llvm::reverse(machine.getLevels()))
+    if (llvm::any_of(groups, [&](const GroupLevels &levels) {
+          return !levels.empty() && levels.back().level == level;
+        }))
+      return level;
+  return {};
+}
+
 std::optional<double> CostModel::getTransferSeconds(StringRef from,
                                                     StringRef to, double bytes,
                                                     int64_t concurrent) const {

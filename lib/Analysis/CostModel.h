@@ -72,6 +72,11 @@ public:
                                ArrayRef<hypershard::Axis> axes,
                                double localBytes);
 
+  /// The outermost level of the network that a group along `axes` crosses; null
+  /// if it crosses none.
+  supernode::LevelAttr getOutermostLevel(const hypershard::MeshAxes &mesh,
+                                         ArrayRef<hypershard::Axis> axes);
+
   /// Seconds of a copy between tiers while `concurrent` devices copy the same
   /// way, each in its place of the machine; nullopt if there is no such link.
   std::optional<double> getTransferSeconds(StringRef from, StringRef to,

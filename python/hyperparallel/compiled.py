@@ -2,7 +2,8 @@
 """A compiled program as a directory: the shared object, and what its arguments and results are. No torch, no MLIR.
 
 - ``manifest.json``       mesh, arguments, results, files and their hashes
-- ``program.so``          what every device runs
+- ``program.so``          what every device runs (not with the target ``none``)
+- ``program.mlirbc``      the program of one device, from which it is generated and which is simulated
 - ``plan.json``           the plan, resolved
 - ``model.safetensors``   parameters and buffers, where the model had them
 - ``inputs.npz``          example inputs, where the model file gave them
@@ -22,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hyperparallel.enums import Role
+from hyperparallel.enums import Role, StrEnum
 from hyperparallel.errors import CompilationError, PlanError, RuntimeFailure
 from hyperparallel.plan.layouts import TensorLayout
 from hyperparallel.plan.mesh import Mesh
@@ -30,11 +31,19 @@ from hyperparallel.plan.spelling import read_sharding_text
 
 MANIFEST_FILE = "manifest.json"
 PROGRAM_FILE = "program.so"
+LOCAL_PROGRAM_FILE = "program.mlirbc"
 PLAN_FILE = "plan.json"
 WEIGHTS_FILE = "model.safetensors"
 INPUTS_FILE = "inputs.npz"
 _FORMAT = "hyperparallel-program"
 _VERSION = 1
+
+
+class Target(StrEnum):
+    """What code is generated for."""
+
+    CPU = "cpu"
+    NONE = "none"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,6 +78,8 @@ class CompiledProgram:
         entry: The symbol that each device calls.
         source: Where the model came from: ``model_file``, ``overrides``; empty if that is not known.
         seconds: Time that each phase of the compilation took.
+        target: What code was generated for.
+        machine: The machine by which the compiler decided; None if it had none.
     """
 
     directory: Path
@@ -79,11 +90,33 @@ class CompiledProgram:
     entry: str = "hp_entry_main"
     source: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    target: Target = Target.CPU
+    machine: str | None = None
 
     @property
     def program_file(self) -> Path:
-        """The shared object."""
+        """The shared object.
+
+        Raises:
+            RuntimeFailure: If no code was generated.
+        """
+        if self.target is Target.NONE:
+            raise RuntimeFailure(
+                f"{self.directory} has no code to run: it was compiled with the target none; compile it again without"
+            )
         return self.directory / PROGRAM_FILE
+
+    @property
+    def local_program_file(self) -> Path:
+        """The program of one device.
+
+        Raises:
+            RuntimeFailure: If an older version compiled it, which did not keep it.
+        """
+        path = self.directory / LOCAL_PROGRAM_FILE
+        if not path.exists():
+            raise RuntimeFailure(f"{self.directory} has no {LOCAL_PROGRAM_FILE}; compile the program again")
+        return path
 
     def write_manifest(self, directory: Path) -> None:
         """Write the manifest, with the hashes of the files beside it."""
@@ -103,6 +136,8 @@ class CompiledProgram:
             "files": files,
             "source": dict(self.source),
             "seconds": dict(self.seconds),
+            "target": str(self.target),
+            "machine": self.machine,
         }
         (directory / MANIFEST_FILE).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
@@ -131,11 +166,13 @@ class CompiledProgram:
                 str(manifest["entry"]),
                 manifest["source"],
                 manifest["seconds"],
+                Target(manifest.get("target", Target.CPU)),
+                manifest.get("machine"),
             )
             files = dict(manifest["files"])
         except (KeyError, TypeError, ValueError, AttributeError, PlanError) as error:
             raise RuntimeFailure(f"{path / MANIFEST_FILE} is damaged ({error!r}); compile the program again") from None
-        if PROGRAM_FILE not in files:
+        if PROGRAM_FILE not in files and program.target is Target.CPU:
             raise RuntimeFailure(
                 f"{path / MANIFEST_FILE} is damaged (it lists no {PROGRAM_FILE}); compile the program again"
             )

@@ -122,9 +122,11 @@ def plan_command(arguments: argparse.Namespace) -> int:
 
 def compile_command(arguments: argparse.Namespace) -> int:
     """``hp compile``."""
+    from hyperparallel import machines
     from hyperparallel.compile import compile_model
 
     _plan_of(arguments)
+    machine = None if arguments.machine is None else machines.load(arguments.machine)
     talk = Talk(arguments.quiet)
     model = _open(arguments, talk)
     resolved = _resolve(arguments, model)
@@ -137,6 +139,8 @@ def compile_command(arguments: argparse.Namespace) -> int:
             resolved,
             out_dir=arguments.output,
             dump_ir=arguments.dump_ir,
+            machine=machine,
+            target=arguments.target,
             inputs=model.inputs,
             source=model.source,
             weights=weights,
@@ -150,6 +154,8 @@ def compile_command(arguments: argparse.Namespace) -> int:
                 "directory": str(program.directory),
                 "mesh": dict(program.mesh.axes),
                 "devices": program.mesh.num_devices,
+                "target": str(program.target),
+                "machine": program.machine,
                 "seconds": {**talk.seconds, **program.seconds},
             }
         )

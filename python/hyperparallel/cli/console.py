@@ -20,6 +20,7 @@ _TITLES = {
     "resharded": "Placing collectives",
     "partitioned": "Partitioning",
     "codegen": "Generating code",
+    "simulate": "Simulating",
     "run": "Running",
     "check": "Running PyTorch",
 }

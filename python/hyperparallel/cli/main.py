@@ -101,6 +101,17 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("model", type=Path, metavar="MODEL")
     verb.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the directory to make")
     verb.add_argument("--dump-ir", action="store_true", help="keep the IR after each phase in DIR/ir")
+    verb.add_argument(
+        "--machine",
+        metavar="MACHINE",
+        help="what collectives are chosen by: a preset, NAME@DEVICES for one of another size, or a YAML file",
+    )
+    verb.add_argument(
+        "--target",
+        choices=["cpu", "none"],
+        default="cpu",
+        help="what code is generated for (default cpu); with none the program can be simulated, not run",
+    )
     _plan_options(verb)
     _model_options(verb)
 
@@ -122,6 +133,21 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
     _plan_options(verb)
     _model_options(verb)
+
+    verb = _verb(
+        verbs, "simulate", simulate.simulate_command, "simulate a compiled program on a machine, seen or unseen"
+    )
+    verb.add_argument("program", type=Path, metavar="PROGRAM", help="a directory that hp compile made, or an MLIR file")
+    verb.add_argument(
+        "--machine",
+        metavar="MACHINE",
+        help="a preset, NAME@DEVICES for one of another size, or a YAML file; instead of the program's own",
+    )
+    verb.add_argument("-o", "--output", type=Path, metavar="FILE.json", help="write the timeline here")
+    verb.add_argument(
+        "--noise", type=_positive, default=0.0, metavar="X", help="vary every time by up to this part, below 1"
+    )
+    verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the noise (default 0)")
 
     verb = _verb(verbs, "import-trace", simulate.import_trace_command, "turn a recorded step into a program of tasks")
     verb.add_argument("trace", type=Path, metavar="FILE.json.gz", help="a recorded step, gzipped or not")

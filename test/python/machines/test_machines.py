@@ -193,3 +193,20 @@ def test_any_machine_survives_yaml(name: str, tier: str, number: float, latency:
         links=(*machine.links, machines.Link(f"{tier}x", "hbm", latency, number, ("host", "ub"))),
     )
     assert machines.parse_yaml(machines.yaml_text(changed)) == changed
+
+
+def test_a_preset_of_another_size() -> None:
+    small, large = machines.load("cloudmatrix384"), machines.load("cloudmatrix384@1024")
+    assert (large.name, large.num_devices) == ("cloudmatrix384@1024", 1024)
+    assert [level.size for level in large.levels] == [2, 8, 64]
+    # The pool comes with the nodes; what a die or a node has stays.
+    assert large.tier("pool").capacity == small.tier("pool").capacity / 48 * 64
+    assert large.tier("hbm") == small.tier("hbm")
+    assert large.segments == small.segments
+    assert machines.load("cloudmatrix384@768") == small
+
+
+@pytest.mark.parametrize("devices", [0, 100])
+def test_a_size_that_cannot_be(devices: int) -> None:
+    with pytest.raises(machines.MachineError, match=f"expected a multiple of 16 devices.* but got {devices}"):
+        machines.load(f"cloudmatrix384@{devices}")
