@@ -91,7 +91,7 @@ def fit_memory(module: ir.Module, capacity: int, name: str) -> MemoryPlan:
                 if _PEAK in function.attributes:
                     del function.attributes[_PEAK]
             return MemoryPlan(candidate, capacity, peak, _device_peak(module, measured), figures, remarks)
-        room -= peak - capacity
+        room = int(figures["peak_bytes"]) - (peak - capacity)
     raise CompilationError(
         f"{name} needs {peak} bytes of device memory once code is generated, {peak - capacity} more than there are; "
         "give it that much more, or split it over more devices",

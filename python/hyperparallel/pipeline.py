@@ -180,7 +180,9 @@ def diagnostics_of(error: Any) -> list[str]:
     found: Sequence[Any] = error.error_diagnostics
     for diagnostic in found:
         lines = [f"{_place(diagnostic.location)}error: {diagnostic.message}"]
-        lines += [f"{_place(note.location)}note: {note.message}" for note in diagnostic.notes]
+        # The op as MLIR prints it says nothing that the place does not.
+        notes = [note for note in diagnostic.notes if not str(note.message).startswith("see current operation")]
+        lines += [f"{_place(note.location)}note: {note.message}" for note in notes]
         texts.append("\n".join(lines))
     return texts or [str(error)]
 
