@@ -82,7 +82,7 @@ def fit_memory(module: ir.Module, capacity: int, name: str) -> MemoryPlan:
         peaks = measured.get(_symbol(function))
         if peaks is not None and _symbol(function) != ENTRY:
             function.attributes[_PEAK] = peaks
-    room = capacity
+    room, peak = capacity, capacity
     for _ in range(_ATTEMPTS):
         candidate, figures, remarks = _plan(base, room, capacity, name)
         peak = _device_peak(candidate)
@@ -111,7 +111,9 @@ def _plan(base: ir.Module, room: int, capacity: int, name: str) -> tuple[ir.Modu
 
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         report = Path(temporary) / "offload.json"
-        steps = f"hp-fuse,offload-plan-transfers{{capacity={room}{{report}}}},offload-insert-transfers,offload-verify-tiers"
+        steps = (
+            f"hp-fuse,offload-plan-transfers{{capacity={room}{{report}}}},offload-insert-transfers,offload-verify-tiers"
+        )
         handler: Any = candidate.context.attach_diagnostic_handler(listen)
         try:
             _run(candidate, steps.replace("{report}", f" report={report}"))
@@ -134,7 +136,7 @@ def _run(module: ir.Module, steps: str) -> None:
 
 
 def _clone(module: ir.Module) -> ir.Module:
-    return ir.Module.parse(module.operation.get_asm(enable_debug_info=True), module.context)
+    return ir.Module.parse(str(module.operation.get_asm(enable_debug_info=True)), module.context)
 
 
 def _functions(module: ir.Module) -> list[ir.Operation]:

@@ -44,9 +44,7 @@ class Case:
 
 
 def execute(case_model: ImportedModel, inputs: dict[str, Any], program: CompiledProgram, **options: Any) -> RunResult:
-    return run_compiled(
-        program, lambda name: inputs[name] if name in inputs else case_model.weight(name), **options
-    )
+    return run_compiled(program, lambda name: inputs[name] if name in inputs else case_model.weight(name), **options)
 
 
 @pytest.fixture(scope="module", params=[(name, mesh) for name in sorted(SMALL) for mesh in MESHES], ids=str)

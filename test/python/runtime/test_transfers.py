@@ -20,7 +20,9 @@ def launch(runtime: Runtime, path: Path, count: int, floats: int, fails: int = -
     words = np.array([count, floats, fails], dtype=np.int64)
     values = np.random.default_rng(device).standard_normal((count, floats)).astype(np.float32)
     result = np.zeros_like(values)
-    return Launch(runtime.load(path), "copies", [words, values], [result], device=device, group=device, argument_tiers=TIERS)
+    return Launch(
+        runtime.load(path), "copies", [words, values], [result], device=device, group=device, argument_tiers=TIERS
+    )
 
 
 @pytest.mark.parametrize(("count", "floats"), [(1, 16), (5, 1), (3, 0), (16, 100_000), (64, 1000)])
