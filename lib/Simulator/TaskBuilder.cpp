@@ -28,6 +28,8 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Simulator/TaskBuilder.h"
 
+#include "dialects/Offload/Offload.h"
+
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -352,6 +354,9 @@ LogicalResult TaskBuilder::addMovement(MovementOpInterface op,
                                        const std::string &path) {
   TaskId id = result.problem.tasks.size();
   Movement movement = op.getMovement();
+  for (StringRef *end : {&movement.from, &movement.to})
+    if (end->empty())
+      *end = result.tiers[memory].tier.getName();
   bool isCopy = movement.kind == Movement::Kind::Copy;
   Task task;
   if (isCopy) {
@@ -386,7 +391,10 @@ LogicalResult TaskBuilder::addMovement(MovementOpInterface op,
   }
   TierId target = isCopy ? *getTier(op, movement.to) : memory;
   for (OpResult value : op->getResults()) {
-    uint32_t buffer = newBuffer(value.getType(), target);
+    Type type = value.getType();
+    if (auto future = dyn_cast<offload::FutureType>(type))
+      type = future.getValueType();
+    uint32_t buffer = newBuffer(type, target);
     use(buffer, id);
     values[value] = {buffer, id};
   }
@@ -471,8 +479,11 @@ LogicalResult TaskBuilder::addArguments(Environment &values) {
   for (BlockArgument argument : function.getArguments()) {
     unsigned number = argument.getArgNumber();
     TierId tier = memory;
-    if (auto name = function.getArgAttrOfType<StringAttr>(
-            number, SupernodeDialect::kTierAttrName)) {
+    auto name = function.getArgAttrOfType<StringAttr>(
+        number, SupernodeDialect::kTierAttrName);
+    if (auto encoded = offload::getTier(argument.getType()))
+      name = encoded.getName();
+    if (name) {
       FailureOr<TierId> found = getTier(function, name);
       if (failed(found))
         return failure();
