@@ -15,7 +15,6 @@ void registerLinalgCosts(DialectRegistry &registry);
 void registerTensorCosts(DialectRegistry &registry);
 void registerArithCosts(DialectRegistry &registry);
 void registerHyperShardCosts(DialectRegistry &registry);
-void registerOffloadMovements(DialectRegistry &registry);
 
 } // namespace hyperparallel
 } // namespace mlir

@@ -63,5 +63,4 @@ void mlir::hyperparallel::registerCostModels(DialectRegistry &registry) {
   registerTensorCosts(registry);
   registerArithCosts(registry);
   registerHyperShardCosts(registry);
-  registerOffloadMovements(registry);
 }

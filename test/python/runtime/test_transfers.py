@@ -102,9 +102,8 @@ def test_a_copy_nobody_waits_for_ends_with_the_run(programs: Path) -> None:
 
 
 def test_the_trace_has_a_lane_for_each_direction(programs: Path, tmp_path: Path) -> None:
-    with Runtime() as runtime:
-        with runtime.trace(tmp_path / "trace.json"):
-            runtime.run([launch(runtime, programs, 4, 1000)])
+    with Runtime() as runtime, runtime.trace(tmp_path / "trace.json"):
+        runtime.run([launch(runtime, programs, 4, 1000)])
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     lanes = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     counts: dict[tuple[str, str], int] = {}
