@@ -4,6 +4,8 @@
 #ifndef HYPERPARALLEL_DIALECTS_OFFLOAD_OFFLOAD_H
 #define HYPERPARALLEL_DIALECTS_OFFLOAD_OFFLOAD_H
 
+#include "dialects/Interfaces/CostOpInterface.h"
+#include "dialects/Interfaces/MovementOpInterface.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"

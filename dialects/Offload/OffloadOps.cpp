@@ -28,6 +28,32 @@ static LogicalResult verifyCopy(OpTy op) {
   return success();
 }
 
+/// The device's own memory has no name here.
+static Movement describeCopy(Type source, RankedTensorType target) {
+  Movement movement;
+  movement.kind = Movement::Kind::Copy;
+  movement.bytes = byteSize(target);
+  if (TierAttr tier = offload::getTier(source))
+    movement.from = tier.getName().getValue();
+  if (TierAttr tier = offload::getTier(target))
+    movement.to = tier.getName().getValue();
+  return movement;
+}
+
+Movement PrefetchOp::getMovement() {
+  return describeCopy(getSource().getType(),
+                      getFuture().getType().getValueType());
+}
+Movement StoreOp::getMovement() {
+  return describeCopy(getSource().getType(),
+                      getFuture().getType().getValueType());
+}
+
+OpCost PrefetchOp::getCost() { return OpCost(); }
+OpCost StoreOp::getCost() { return OpCost(); }
+OpCost WaitOp::getCost() { return OpCost(); }
+OpCost DetachOp::getCost() { return OpCost(); }
+
 LogicalResult PrefetchOp::verify() {
   if (!offload::getTier(getSource().getType()))
     return emitOpError() << "expected a source in a tier but got "

@@ -4,6 +4,8 @@
 #ifndef HYPERPARALLEL_OFFLOAD_OPS
 #define HYPERPARALLEL_OFFLOAD_OPS
 
+include "dialects/Interfaces/CostOpInterface.td"
+include "dialects/Interfaces/MovementOpInterface.td"
 include "dialects/Offload/OffloadAttrs.td"
 include "mlir/IR/BuiltinTypeInterfaces.td"
 include "mlir/IR/OpBase.td"
@@ -20,12 +22,15 @@ def Offload_FutureType : TypeDef<Offload_Dialect, "Future"> {
   let assemblyFormat = "`<` $valueType `>`";
 }
 
+// No op takes time on the device: copies run beside the kernels.
 class Offload_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Offload_Dialect, mnemonic, traits>;
+    : Op<Offload_Dialect, mnemonic,
+         traits # [DeclareOpInterfaceMethods<CostOpInterface>]>;
 
 /// A copy takes memory at its target when it starts: two of one value are not
 /// one (they would keep the memory between them).
-class Offload_CopyOp<string mnemonic> : Offload_Op<mnemonic> {
+class Offload_CopyOp<string mnemonic> : Offload_Op<mnemonic, [
+    DeclareOpInterfaceMethods<MovementOpInterface>]> {
   let arguments = (ins
     Arg<AnyRankedTensor, "what is copied", [MemRead]>:$source);
   let results = (outs Res<Offload_FutureType, "the copy", [MemAlloc]>:$future);

@@ -8,9 +8,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
-import shlex
 import shutil
 import tempfile
 import time
@@ -27,6 +27,7 @@ from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
     INPUTS_FILE,
     LOCAL_PROGRAM_FILE,
+    OFFLOAD_FILE,
     PLAN_FILE,
     PROGRAM_FILE,
     WEIGHTS_FILE,
@@ -40,7 +41,16 @@ from hyperparallel.dialects import supernode
 from hyperparallel.errors import CompilationError
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.machines import Machine
-from hyperparallel.pipeline import ENTRY, Phase, PhaseRunner, make_context, parse_program
+from hyperparallel.memory import MemoryPlan, fit_memory, tier_of
+from hyperparallel.pipeline import (
+    ENTRY,
+    Phase,
+    PhaseRunner,
+    keep_program,
+    make_context,
+    parse_program,
+    reproduction,
+)
 from hyperparallel.plan import MeshLike, Plan, Program, ResolvedPlan, make_program
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
 from hyperparallel.plan.spelling import read_sharding_text
@@ -191,6 +201,7 @@ def compile_model(
     weights: Path | None = None,
     progress: Progress | None = None,
     threads: int = 0,
+    device_memory: int | None = None,
 ) -> CompiledProgram:
     """Compile a model for a mesh of virtual devices.
 
@@ -208,6 +219,8 @@ def compile_model(
         weights: The model's saved weights, kept with the program (as a hard link where that can be).
         progress: Called with the name of each phase before it runs.
         threads: Threads of the code generator; 0 for all cores.
+        device_memory: Bytes that the program may use on each device; what does not fit goes to the tiers below and is
+            fetched in time. No limit if None.
 
     Returns:
         The program in ``out_dir``.
@@ -239,14 +252,23 @@ def compile_model(
             progress=progress,
         )
         described = supernode.machine_of(partitioned.module)
-        with (made / LOCAL_PROGRAM_FILE).open("wb") as file:
-            partitioned.module.operation.write_bytecode(file)
         seconds = dict(partitioned.seconds)
+        module, arguments = partitioned.module, partitioned.arguments
+        memory: MemoryPlan | None = None
+        if device_memory is not None:
+            with _timed(seconds, str(Phase.OFFLOADED), progress):
+                memory = fit_memory(module, device_memory, model.name)
+            module, arguments = memory.module, _with_tiers(memory.module, arguments)
+            (made / OFFLOAD_FILE).write_text(_offload_report(memory), encoding="utf-8")
+            if dump is not None:
+                (dump / f"{list(Phase).index(Phase.OFFLOADED)}-{Phase.OFFLOADED}.mlir").write_text(str(module))
+        with (made / LOCAL_PROGRAM_FILE).open("wb") as file:
+            module.operation.write_bytecode(file)
         if target is Target.CPU:
             if dump is not None:
-                _dump_lowered(partitioned.module, dump)
+                _dump_lowered(module, dump)
             with _timed(seconds, "codegen", progress):
-                _emit(partitioned.module, made / PROGRAM_FILE, threads, directory)
+                _emit(module, made / PROGRAM_FILE, threads, directory)
         if weights is not None:
             _link_or_copy(weights, made / WEIGHTS_FILE)
         if inputs:
@@ -255,15 +277,36 @@ def compile_model(
             directory,
             model.name,
             partitioned.plan.mesh,
-            partitioned.arguments,
+            arguments,
             partitioned.results,
             source=dict(source or {}),
             seconds=seconds,
             target=target,
             machine=None if described is None else described.name,
+            device_memory=device_memory,
+            peak_bytes=None if memory is None else memory.peak_bytes,
         )
         program.write_manifest(made)
     return program
+
+
+def _with_tiers(module: ir.Module, arguments: tuple[CompiledTensor, ...]) -> tuple[CompiledTensor, ...]:
+    """The arguments, with the tiers in which the plan lets them live between steps."""
+    kinds = _main(module).type.inputs
+    return tuple(
+        dataclasses.replace(argument, tier=tier_of(kind)) for argument, kind in zip(arguments, kinds, strict=True)
+    )
+
+
+def _offload_report(memory: MemoryPlan) -> str:
+    report = {
+        "device_memory": memory.capacity,
+        "peak_bytes": memory.peak_bytes,
+        "unplanned_peak_bytes": memory.unplanned_peak_bytes,
+        "plan": memory.figures,
+        "remarks": memory.remarks,
+    }
+    return json.dumps(report, indent=1) + "\n"
 
 
 @contextmanager
@@ -313,14 +356,12 @@ def _emit(module: ir.Module, path: Path, threads: int, directory: Path) -> None:
     try:
         _hyperparallel.compile_program(module, str(path), str(cache_directory()), threads)
     except ValueError as error:
-        kept = cache_directory() / "failures" / f"{directory.name}-partitioned.mlir"
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(text, encoding="utf-8")
+        kept = keep_program(text, f"{directory.name}-partitioned")
         raise CompilationError(
             "the code generator refused the program",
             diagnostics=str(error).splitlines(),
             pass_name="hp-lower-to-cpu",
-            command=f"hp-opt {shlex.quote(str(kept))} --hp-lower-to-cpu -o /dev/null",
+            command=reproduction(kept, "hp-lower-to-cpu"),
         ) from None
 
 

@@ -5,6 +5,7 @@
 - ``program.so``          what every device runs (not with the target ``none``)
 - ``program.mlirbc``      the program of one device, from which it is generated and which is simulated
 - ``plan.json``           the plan, resolved
+- ``offload.json``        what moves between memory tiers, and why, where the device's memory is limited
 - ``model.safetensors``   parameters and buffers, where the model had them
 - ``inputs.npz``          example inputs, where the model file gave them
 - ``ir/``                 the IR after each phase, where it was asked for
@@ -33,6 +34,7 @@ MANIFEST_FILE = "manifest.json"
 PROGRAM_FILE = "program.so"
 LOCAL_PROGRAM_FILE = "program.mlirbc"
 PLAN_FILE = "plan.json"
+OFFLOAD_FILE = "offload.json"
 WEIGHTS_FILE = "model.safetensors"
 INPUTS_FILE = "inputs.npz"
 _FORMAT = "hyperparallel-program"
@@ -56,6 +58,7 @@ class CompiledTensor:
         shape: The global shape.
         dtype: MLIR's element type, and ``ui8`` for unsigned bytes.
         layout: How it is split over the mesh.
+        tier: The memory tier in which an argument lives between steps; None for the device's own memory.
     """
 
     name: str
@@ -63,6 +66,7 @@ class CompiledTensor:
     shape: tuple[int, ...]
     dtype: str
     layout: TensorLayout
+    tier: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,6 +84,8 @@ class CompiledProgram:
         seconds: Time that each phase of the compilation took.
         target: What code was generated for.
         machine: The machine by which the compiler decided; None if it had none.
+        device_memory: Bytes that the program may use on each device; None if that is not limited.
+        peak_bytes: Bytes that it uses at most, if it was planned for a limited memory.
     """
 
     directory: Path
@@ -92,6 +98,8 @@ class CompiledProgram:
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     target: Target = Target.CPU
     machine: str | None = None
+    device_memory: int | None = None
+    peak_bytes: int | None = None
 
     @property
     def program_file(self) -> Path:
@@ -138,6 +146,8 @@ class CompiledProgram:
             "seconds": dict(self.seconds),
             "target": str(self.target),
             "machine": self.machine,
+            "device_memory": self.device_memory,
+            "peak_bytes": self.peak_bytes,
         }
         (directory / MANIFEST_FILE).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
@@ -168,6 +178,8 @@ class CompiledProgram:
                 manifest["seconds"],
                 Target(manifest.get("target", Target.CPU)),
                 manifest.get("machine"),
+                manifest.get("device_memory"),
+                manifest.get("peak_bytes"),
             )
             files = dict(manifest["files"])
         except (KeyError, TypeError, ValueError, AttributeError, PlanError) as error:
@@ -265,6 +277,8 @@ def _tensor_json(tensor: CompiledTensor) -> dict[str, Any]:
     }
     if tensor.role is not None:
         entry["role"] = str(tensor.role)
+    if tensor.tier is not None:
+        entry["tier"] = tensor.tier
     return entry
 
 
@@ -274,9 +288,8 @@ def _tensor_of(entry: Mapping[str, Any], mesh: Mesh) -> CompiledTensor:
     shape = tuple(int(size) for size in entry["shape"])
     if len(shape) != len(layout.dims):
         raise ValueError(f"{entry['name']} has {len(shape)} dimensions and a sharding of {len(layout.dims)}")
-    return CompiledTensor(
-        str(entry["name"]), Role(entry["role"]) if "role" in entry else None, shape, str(entry["dtype"]), layout
-    )
+    role = Role(entry["role"]) if "role" in entry else None
+    return CompiledTensor(str(entry["name"]), role, shape, str(entry["dtype"]), layout, entry.get("tier"))
 
 
 def _read_manifest(path: Path) -> Mapping[str, Any]:

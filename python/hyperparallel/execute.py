@@ -17,7 +17,7 @@ from hyperparallel.compiled import INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, C
 from hyperparallel.enums import Role
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.local_parts import disagreement, join_array, split_array
-from hyperparallel.runtime import Launch, RunStatistics, Runtime, empty, numpy_dtype
+from hyperparallel.runtime import Launch, RunStatistics, Runtime, Tier, empty, numpy_dtype
 
 Array = NDArray[Any]
 
@@ -48,6 +48,7 @@ def run_compiled(
     repeat: int = 1,
     threads: int | None = None,
     trace: Path | None = None,
+    device_memory: int | None = None,
 ) -> RunResult:
     """Run a compiled program.
 
@@ -57,11 +58,14 @@ def run_compiled(
         repeat: How often to run it.
         threads: Cores to share out over the devices; all if None.
         trace: A file that gets the trace of the last run.
+        device_memory: Bytes that each device may use; what the program was planned for if None.
 
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the run fails.
     """
-    with Runtime(devices=program.mesh.num_devices, threads=threads) as runtime:
+    limit = program.device_memory if device_memory is None else device_memory
+    limits = {} if limit is None else {Tier.DEVICE: limit}
+    with Runtime(devices=program.mesh.num_devices, threads=threads, tier_limits=limits) as runtime:
         launches = program_launches(runtime, program, values)
         seconds: list[float] = []
         statistics: RunStatistics | None = None
@@ -93,6 +97,7 @@ def program_launches(
     mesh = program.mesh
     devices = mesh.device_ids or tuple(range(mesh.num_devices))
     columns = [split_array(_value(argument, values), argument.layout, mesh) for argument in program.arguments]
+    tiers = [Tier.DEVICE if argument.tier is None else Tier.HOST for argument in program.arguments]
     loaded = runtime.load(program.program_file)
     launches: list[Launch] = []
     for position, device in enumerate(devices):
@@ -100,7 +105,9 @@ def program_launches(
             empty(result.layout.local_shape(result.shape, mesh), _numpy_type(result)) for result in program.results
         ]
         arguments = [column[position] for column in columns]
-        launches.append(Launch(loaded, program.entry, arguments, outputs, device=device, rank=position))
+        launches.append(
+            Launch(loaded, program.entry, arguments, outputs, device=device, rank=position, argument_tiers=tiers)
+        )
     return launches
 
 

@@ -38,20 +38,22 @@ Progress = Callable[[int, int, str], None]
 _DEVICES = 16
 _CAPACITY = 4e9
 _POOL = 16e9
-#: Shapes (batch, m, n, k): tall, flat and small ones, and the batches of attention.
+#: Shapes (batch, m, n, k): large, flat and small ones, and the batches of attention.
 _SHAPES = (
     (0, 256, 512, 512),
     (0, 64, 1024, 512),
     (0, 32, 512, 512),
     (0, 256, 512, 1536),
-    (0, 128, 1536, 512),
+    (0, 256, 1536, 512),
+    (0, 128, 2048, 1024),
+    (0, 128, 1024, 3072),
     (0, 64, 64, 64),
     (0, 512, 256, 256),
     (24, 64, 64, 64),
     (8, 128, 128, 64),
     (16, 32, 32, 32),
 )
-_QUICK_SHAPES = (_SHAPES[0], _SHAPES[1], _SHAPES[2], _SHAPES[5], _SHAPES[7])
+_QUICK_SHAPES = tuple(_SHAPES[index] for index in (0, 1, 2, 3, 7, 9))
 _VECTOR = {
     "exp": ["math.exp {x}", "arith.addf {x}, {y}"],
     "tanh": ["arith.mulf {x}, {y}", "math.tanh {x}", "arith.addf {x}, {y}"],
@@ -95,6 +97,10 @@ class _Effort:
 
     def advance(self) -> None:
         self.done += 1
+        self._tell()
+
+    def finish(self) -> None:
+        self.done = self.total
         self._tell()
 
     def _tell(self) -> None:
@@ -316,6 +322,7 @@ def calibrate(name: str = "cpu-supernode", *, quick: bool = False, progress: Pro
         pair = _exchange(effort, 2, cores, directory)
         crowded = _exchange(effort, crowd, cores, directory) if crowd > max(2, cores) else pair
         links = _links(effort)
+    effort.finish()
     exchange = fit_times([terms for terms, _ in pair], [seconds for _, seconds in pair])
     wakes = sorted(
         seconds - (rounds * exchange.costs[0] + size * exchange.costs[1]) * crowd / cores

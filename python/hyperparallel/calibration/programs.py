@@ -170,19 +170,29 @@ def finished_matmul(name: str, m: int, n: int, k: int) -> MicroProgram:
     return _program(name, [([m, k], "f32"), ([k, n], "f32"), ([m, n], "f32")], 2, body, repeats, facts)
 
 
-_RESULTS = {
-    "all_reduce": (1.0, "{axes} <sum>"),
-    "all_gather": (0.0, "{axes} dim 0"),
-    "reduce_scatter": (0.0, "{axes} <sum> dim 0"),
-    "all_to_all": (1.0, "{axes} split 0 concat 0"),
+_WORDS = {
+    "all_reduce": "{axes} <sum>",
+    "all_gather": "{axes} dim 0",
+    "reduce_scatter": "{axes} <sum> dim 0",
+    "all_to_all": "{axes} split 0 concat 1",
 }
 
 
 def collective(name: str, kind: str, elements: int, members: int) -> MicroProgram:
-    """A collective over all devices, on ``elements`` floats of each."""
-    count = {"all_gather": elements * members, "reduce_scatter": elements // members}.get(kind, elements)
-    source, target = _tensor([elements], "f32"), _tensor([count], "f32")
-    words = _RESULTS[kind][1].format(axes=f'over @{MESH} {{"{AXIS}"}}')
+    """A collective over all devices, on ``elements`` floats of each (a matrix of ``members`` rows for an all-to-all)."""
+    given: tuple[int, ...] = (elements,)
+    made: tuple[int, ...] = (elements,)
+    match kind:
+        case "all_gather":
+            made = (elements * members,)
+        case "reduce_scatter":
+            made = (elements // members,)
+        case "all_to_all":
+            given, made = (members, elements // members), (1, elements)
+        case _:
+            pass
+    source, target = _tensor(given, "f32"), _tensor(made, "f32")
+    words = _WORDS[kind].format(axes=f'over @{MESH} {{"{AXIS}"}}')
     repeats = _repeats(20e-6 + elements * members * 8 / 1e10, 24)
     lines = [
         f"func.func private @{name}_step(%a0: {source}) -> {target} {{",
@@ -194,7 +204,8 @@ def collective(name: str, kind: str, elements: int, members: int) -> MicroProgra
     lines += [f"  %r{turn} = call @{name}_step(%a0) : ({source}) -> {target}" for turn in range(repeats)]
     lines += [f"  return %r{repeats - 1} : {target}", "}"]
     facts = {"bytes": 4.0 * elements, "members": members}
-    return MicroProgram(name, "\n".join(lines) + "\n", (((elements,), "f32"),), (((count,), "f32"),), repeats, facts)
+    text = "\n".join(lines) + "\n"
+    return MicroProgram(name, text, ((given, "f32"),), ((made, "f32"),), repeats, facts)
 
 
 def module_text(programs: Sequence[MicroProgram], devices: int) -> str:

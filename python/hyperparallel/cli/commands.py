@@ -145,6 +145,7 @@ def compile_command(arguments: argparse.Namespace) -> int:
             source=model.source,
             weights=weights,
             progress=talk.begin,
+            device_memory=arguments.device_memory,
         )
     talk.end()
     if arguments.json:
@@ -156,6 +157,8 @@ def compile_command(arguments: argparse.Namespace) -> int:
                 "devices": program.mesh.num_devices,
                 "target": str(program.target),
                 "machine": program.machine,
+                "device_memory": program.device_memory,
+                "peak_bytes": program.peak_bytes,
                 "seconds": {**talk.seconds, **program.seconds},
             }
         )
@@ -248,7 +251,14 @@ def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram
     from hyperparallel.execute import run_compiled
 
     with talk.step("run"), trace_file(arguments.trace, arguments.timeline) as trace:
-        run = run_compiled(program, values, repeat=arguments.repeat, threads=arguments.threads, trace=trace)
+        run = run_compiled(
+            program,
+            values,
+            repeat=arguments.repeat,
+            threads=arguments.threads,
+            trace=trace,
+            device_memory=arguments.device_memory,
+        )
         if trace is not None and arguments.timeline is not None:
             write_timeline(arguments.timeline, trace, program, run.statistics)
         return run
@@ -275,18 +285,26 @@ def _program(arguments: argparse.Namespace, talk: Talk, model: Model, resolved: 
 
     if arguments.no_cache:
         with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
-            program = compile_model(model.imported, resolved, out_dir=Path(temporary) / "program", progress=talk.begin)
+            program = compile_model(
+                model.imported,
+                resolved,
+                out_dir=Path(temporary) / "program",
+                progress=talk.begin,
+                device_memory=arguments.device_memory,
+            )
             talk.end()
             talk.seconds.update(program.seconds)
             yield program, False
         return
     directory = cache_directory() / "programs"
-    target = directory / _program_key(model, resolved)
+    target = directory / _program_key(model, resolved, arguments.device_memory)
     kept = _kept_program(target)
     if kept is not None:
         yield kept, True
         return
-    program = compile_model(model.imported, resolved, out_dir=target, progress=talk.begin)
+    program = compile_model(
+        model.imported, resolved, out_dir=target, progress=talk.begin, device_memory=arguments.device_memory
+    )
     talk.end()
     talk.seconds.update(program.seconds)
     _prune(directory, target)
@@ -307,17 +325,19 @@ def _kept_program(target: Path) -> CompiledProgram | None:
     return program
 
 
-def _program_key(model: Model, resolved: ResolvedPlan) -> str:
+def _program_key(model: Model, resolved: ResolvedPlan, device_memory: int | None) -> str:
     import hyperparallel
 
     digest = hashlib.sha256()
     package = Path(hyperparallel.__file__).resolve().parent
-    for library in sorted([*package.glob("*.so"), package / "compile.py", package / "pipeline.py"]):
+    for library in sorted(
+        [*package.glob("*.so"), package / "compile.py", package / "memory.py", package / "pipeline.py"]
+    ):
         stamp = library.stat()
         digest.update(f"{library.name} {stamp.st_size} {stamp.st_mtime_ns}\n".encode())
     digest.update(_processor().encode())
     digest.update(resolved.to_json_text().encode())
-    digest.update(model.imported.name.encode())
+    digest.update(f"{model.imported.name} {device_memory}\n".encode())
     digest.update(model.imported.mlir.encode())
     return digest.hexdigest()[:32]
 
@@ -360,6 +380,11 @@ def _report(
         "moved_bytes": {str(kind): count for kind, count in statistics.moved_bytes.items()},
         "peak_bytes_per_device": peaks,
         "peak_bytes_by_tier": {str(tier): count for tier, count in statistics.peak_bytes.items()},
+        "device_memory": program.device_memory if arguments.device_memory is None else arguments.device_memory,
+        "planned_peak_bytes": program.peak_bytes,
+        "prefetched_bytes_per_device": [device.prefetched_bytes for device in statistics.devices],
+        "stored_bytes_per_device": [device.stored_bytes for device in statistics.devices],
+        "copy_wait_seconds": max(device.copy_wait_seconds for device in statistics.devices),
         "run_seconds": list(run.wall_seconds),
         "results": {entry.name: {"shape": list(entry.shape), "dtype": entry.dtype} for entry in program.results},
         "cached": dict(cached),

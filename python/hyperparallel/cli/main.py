@@ -113,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
         default="cpu",
         help="what code is generated for (default cpu); with none the program can be simulated, not run",
     )
+    _memory_option(verb)
     _plan_options(verb)
     _model_options(verb)
 
@@ -132,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         "--timeline", type=Path, metavar="FILE.json", help="write what each device did here, for hp report"
     )
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
+    _memory_option(verb)
     _plan_options(verb)
     _model_options(verb)
 
@@ -162,9 +164,10 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.mlir", help="the program to write")
 
     verb = _verb(verbs, "report", report.report_command, "show a simulated or measured step, or two side by side")
-    verb.add_argument("input", type=Path, metavar="INPUT", help="a timeline, or a trace of hp run")
+    verb.add_argument("input", type=Path, metavar="INPUT", help="a compiled DIR, a timeline, or a trace")
     verb.add_argument("other", type=Path, nargs="?", metavar="INPUT2", help="what to compare it with")
     verb.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="write a page here")
+    verb.add_argument("--machine", metavar="NAME", help="simulate a DIR on this preset or machine file, not its own")
     verb.add_argument("--perfetto", type=Path, metavar="FILE.json.gz", help="write a trace for Perfetto here")
 
     _verb(verbs, "doctor", commands.doctor_command, "check that everything that is needed is there")
@@ -198,6 +201,24 @@ def _plan_options(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--mesh", metavar="AXES", help="axes and sizes, such as dp=2,tp=2; instead of the plan's own")
     verb.add_argument("--devices", type=_count, metavar="N", help="refuse a mesh that does not use N devices")
+
+
+def _memory_option(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--device-memory",
+        type=_size,
+        metavar="SIZE",
+        help="memory of each device, such as 2GiB: what does not fit lives in the tiers below and is fetched in time",
+    )
+
+
+def _size(text: str) -> int:
+    from hyperparallel.memory import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _count(text: str) -> int:

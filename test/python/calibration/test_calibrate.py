@@ -96,6 +96,8 @@ def test_the_small_programs_do_what_they_say() -> None:
         "reduce_scatter": list(parts.sum(0).reshape(2, 4)),
         "all_to_all": [np.concatenate([parts[0, 4 * i : 4 * i + 4], parts[1, 4 * i : 4 * i + 4]]) for i in range(2)],
     }.items():
-        found_parts = run(module_text([collective("exchange", kind, 8, 2)], 2), [parts], "exchange", 2)
+        exchange = collective("exchange", kind, 8, 2)
+        given = parts.reshape(2, *exchange.arguments[0][0])
+        found_parts = run(module_text([exchange], 2), [given], "exchange", 2)
         for found_part, part in zip(found_parts, expected, strict=True):
-            np.testing.assert_allclose(found_part, part, rtol=1e-5)
+            np.testing.assert_allclose(found_part.reshape(-1), part, rtol=1e-5)

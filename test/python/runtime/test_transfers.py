@@ -20,7 +20,9 @@ def launch(runtime: Runtime, path: Path, count: int, floats: int, fails: int = -
     words = np.array([count, floats, fails], dtype=np.int64)
     values = np.random.default_rng(device).standard_normal((count, floats)).astype(np.float32)
     result = np.zeros_like(values)
-    return Launch(runtime.load(path), "copies", [words, values], [result], device=device, group=device, argument_tiers=TIERS)
+    return Launch(
+        runtime.load(path), "copies", [words, values], [result], device=device, group=device, argument_tiers=TIERS
+    )
 
 
 @pytest.mark.parametrize(("count", "floats"), [(1, 16), (5, 1), (3, 0), (16, 100_000), (64, 1000)])
@@ -100,9 +102,8 @@ def test_a_copy_nobody_waits_for_ends_with_the_run(programs: Path) -> None:
 
 
 def test_the_trace_has_a_lane_for_each_direction(programs: Path, tmp_path: Path) -> None:
-    with Runtime() as runtime:
-        with runtime.trace(tmp_path / "trace.json"):
-            runtime.run([launch(runtime, programs, 4, 1000)])
+    with Runtime() as runtime, runtime.trace(tmp_path / "trace.json"):
+        runtime.run([launch(runtime, programs, 4, 1000)])
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     lanes = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     counts: dict[tuple[str, str], int] = {}

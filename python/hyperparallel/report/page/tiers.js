@@ -3,27 +3,39 @@
 
 const TIER = 58;
 const SHOWN_TIERS = 4;
+const MOST_TIERS = 48;
 
 class Memory {
   constructor(runs, view, lanes) {
     this.view = view;
     this.lanes = lanes;
     this.canvas = byId("memory");
-    this.charts = runs
+    const every = runs
       .flatMap((run) => run.tiers.map((tier) => ({ run, tier, name: this.nameOf(run, tier, runs.length > 1) })))
       .sort((a, b) => a.run.index - b.run.index || fullness(b.tier) - fullness(a.tier));
+    this.charts = every.filter((chart) => chart.tier.times.length);
     this.all = false;
     view.watch(() => this.draw());
-    const button = byId("memory-more").firstElementChild;
-    byId("memory-more").hidden = this.charts.length <= SHOWN_TIERS;
-    button.textContent = `Show all ${this.charts.length} tiers`;
-    button.addEventListener("click", () => {
-      this.all = true;
-      byId("memory-more").hidden = true;
-      this.draw();
-    });
+    this.offerMore(every.filter((chart) => !chart.tier.times.length));
     this.canvas.hidden = this.charts.length === 0;
     this.canvas.setAttribute("aria-label", this.charts.map((chart) => `${chart.name}: at most ${wordsOf(chart.tier)}`).join("; "));
+  }
+
+  // A button for the tiers that are not shown, and a line for those of which only the peak is known.
+  offerMore(peaks) {
+    const button = byId("memory-more").firstElementChild;
+    const most = Math.min(this.charts.length, MOST_TIERS);
+    button.hidden = this.charts.length <= SHOWN_TIERS;
+    button.textContent = most < this.charts.length ? `Show ${most} of ${count(this.charts.length)} tiers` : `Show all ${most} tiers`;
+    button.addEventListener("click", () => {
+      this.all = true;
+      button.hidden = true;
+      byId("memory-more").hidden = peaks.length === 0;
+      this.draw();
+    });
+    const words = peaks.slice(0, 8).map((chart) => `${chart.name} ${wordsOf(chart.tier)}`);
+    byId("memory-note").textContent = words.length ? `At most: ${words.join(" · ")}${peaks.length > 8 ? " · …" : ""}` : "";
+    byId("memory-more").hidden = button.hidden && !words.length;
   }
 
   nameOf(run, tier, both) {
@@ -32,7 +44,7 @@ class Memory {
   }
 
   get shown() {
-    if (this.all) return this.charts;
+    if (this.all) return this.charts.slice(0, MOST_TIERS);
     const runs = [...new Set(this.charts.map((chart) => chart.run))];
     const each = Math.max(1, Math.floor(SHOWN_TIERS / Math.max(1, runs.length)));
     return this.charts.length <= SHOWN_TIERS ? this.charts : runs.flatMap((run) => this.charts.filter((chart) => chart.run === run).slice(0, each));
@@ -73,8 +85,6 @@ class Memory {
       context.strokeStyle = palette["tier-edge"];
       context.lineWidth = 1.25;
       context.stroke();
-    } else {
-      this.rule(context, level(tier.peak), palette["tier-edge"], [2, 3]);
     }
     if (onScale) this.rule(context, level(tier.capacity), palette.limit, [5, 4]);
     this.label(context, tier, name, y, onScale);
