@@ -84,7 +84,7 @@ class _Effort:
 
     def __init__(self, quick: bool, progress: Progress | None) -> None:
         self.quick = quick
-        self.rounds = 2 if quick else 5
+        self.rounds = 2 if quick else 3
         self.budget = 0.04 if quick else 0.08
         self.done = 0
         self.total = 1
@@ -153,7 +153,7 @@ def _streams(quick: bool) -> list[MicroProgram]:
 
 def _finished(quick: bool) -> list[tuple[MicroProgram, MicroProgram]]:
     """Products with and without an addition to them."""
-    shapes = ((256, 512, 256),) if quick else ((256, 512, 256), (256, 1024, 256), (512, 512, 128))
+    shapes = ((256, 512, 64),) if quick else ((256, 512, 64), (256, 1024, 64), (512, 512, 32))
     return [
         (programs.matmul(f"plain_{index}", m, n, k), programs.finished_matmul(f"finished_{index}", m, n, k))
         for index, (m, n, k) in enumerate(shapes)

@@ -76,7 +76,11 @@ def test_the_small_programs_do_what_they_say() -> None:
         results, _, _ = run_devices(parse_program(text, name, make_context()), mesh, given, name)
         return [result[0] for result in results]
 
-    a, b, c = rng.standard_normal((1, 6, 4), "f"), rng.standard_normal((1, 4, 5), "f"), rng.standard_normal((1, 6, 5), "f")
+    a, b, c = (
+        rng.standard_normal((1, 6, 4), "f"),
+        rng.standard_normal((1, 4, 5), "f"),
+        rng.standard_normal((1, 6, 5), "f"),
+    )
     product = matmul("product", 6, 5, 4)
     (found,) = run(module_text([product], 1), [a, b, c], "product")
     np.testing.assert_allclose(found, a[0] @ b[0], rtol=1e-5)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperparallel.calibration.measurement import collective_terms
 from hyperparallel.calibration.fitting import capacity_of, fit_times
+from hyperparallel.calibration.measurement import collective_terms
 
 costs = st.floats(min_value=1e-3, max_value=1e3)
 SIZES = [(1.0, 2.0, 1.0), (4.0, 1.0, 1.0), (8.0, 64.0, 1.0), (100.0, 3.0, 1.0), (0.5, 0.25, 1.0)]

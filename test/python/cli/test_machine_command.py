@@ -67,7 +67,12 @@ def test_checks_a_file(hp: Callable[..., Any], tmp_path: Path) -> None:
         ("64 GB,", "64,", 7, "`capacity` of tier `hbm`: expected a size with its unit, such as `64 GB`, but got `64`"),
         ("180 GB/s", "-180 GB/s", 11, "expected `bandwidth` of link `hbm -> hbm` to be positive but got `-180 GB/s`"),
         ("hbm -> hbm", "pool -> hbm", 11, "expected link `pool -> hbm` to join tiers of `hbm` but got `pool`"),
-        ("196 GB/s}\nlinks", "196 GB/s, within: ub}\nlinks", 9, "segments not to lie within themselves but got ub -> ub"),
+        (
+            "196 GB/s}\nlinks",
+            "196 GB/s, within: ub}\nlinks",
+            9,
+            "segments not to lie within themselves but got ub -> ub",
+        ),
     ],
 )
 def test_says_what_is_wrong_and_where(
