@@ -10,8 +10,7 @@
 //    that made it in the step before, and its first kernel for what the step
 //    before left open. Otherwise every step is as the first.
 //
-// Limits: what writes over an argument does not wait for transfers of the step
-// before that still read it.
+// Limits: programs that never meet drift apart from step to step.
 //===----------------------------------------------------------------------===//
 #include "lib/Simulator/Program.h"
 
@@ -222,7 +221,11 @@ static void joinSteps(Problem &problem, const StepLinks &links, TaskId count,
   for (auto [task, argument] : links.argumentUses)
     if (auto maker = links.makers.find(argument); maker != links.makers.end())
       wait(task, maker->second);
-  wait(links.firstKernel, links.blocking);
+  for (auto [writer, argument] : links.argumentWrites)
+    for (TaskId reader : links.argumentReaders.lookup(argument))
+      wait(writer, reader);
+  for (TaskId task : links.pending)
+    wait(links.firstKernel, task);
   for (TaskId task : links.beforeFirstKernel)
     wait(task, links.lastKernel);
   for (auto [task, part] : links.outputs)
@@ -256,7 +259,7 @@ hyperparallel::makeProgramTasks(ModuleOp module,
   result.groups = std::move(programs);
   MachineResources resources(machine);
   Messages messages;
-  SmallVector<StepLinks> links;
+  std::vector<StepLinks> links;
   SmallVector<TierAttr> memories;
   // Functions are costed once for each kind of device.
   DenseMap<unsigned, std::unique_ptr<CostModel>> models;

@@ -29,7 +29,6 @@
 #include "lib/Simulator/TaskBuilder.h"
 
 #include "dialects/Offload/Offload.h"
-
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -72,8 +71,8 @@ FailureOr<TierId> TaskBuilder::getTier(Operation *op, StringRef name) {
   return static_cast<TierId>(result.tiers.size() - 1);
 }
 
-uint32_t TaskBuilder::newBuffer(Type type, TierId tier) {
-  buffers.push_back({static_cast<double>(byteSize(type)), tier});
+uint32_t TaskBuilder::newBuffer(double bytes, TierId tier) {
+  buffers.push_back({bytes, tier});
   return buffers.size() - 1;
 }
 
@@ -116,18 +115,25 @@ uint32_t TaskBuilder::bufferOfResult(OpResult value, const Environment &values,
       task.dependencies.insert(task.dependencies.end(), readers.begin(),
                                readers.end());
       readers.clear();
+      // Buffers of arguments come first, in order.
+      if (buffers[info->second.buffer].isArgument)
+        links.argumentWrites.push_back(
+            {static_cast<TaskId>(result.problem.tasks.size()),
+             info->second.buffer});
       return info->second.buffer;
     }
   }
-  return newBuffer(value.getType(), memory);
+  return newBuffer(byteSize(value.getType()), memory);
 }
 
-/// A view, a declaration, a constant, or the wait for a collective.
+/// A view, a declaration, a constant, or the wait for a future.
 void TaskBuilder::passThrough(Operation *op, Environment &values) {
   ValueInfo source;
   for (Value operand : op->getOperands())
     if (auto info = values.find(operand); info != values.end()) {
       source = info->second;
+      if (!isa<ShapedType>(operand.getType()) && source.task != kNoTask)
+        links.pending.push_back(source.task);
       break;
     }
   for (OpResult value : op->getResults()) {
@@ -136,7 +142,8 @@ void TaskBuilder::passThrough(Operation *op, Environment &values) {
     bool isDeclaration =
         op->getNumOperands() == 0 && !op->hasTrait<OpTrait::ConstantLike>();
     values[value] =
-        isDeclaration ? ValueInfo{newBuffer(value.getType(), memory)} : source;
+        isDeclaration ? ValueInfo{newBuffer(byteSize(value.getType()), memory)}
+                      : source;
   }
 }
 
@@ -190,16 +197,19 @@ void TaskBuilder::waitFor(Value operand, const Environment &values, Task &task,
     links.argumentUses.push_back({id, info->second.argument});
 }
 
-/// What is issued after a kernel may need what the kernel leaves.
+/// What is issued after a kernel or a wait may need what that leaves.
 void TaskBuilder::waitForKernel(Task &task, TaskId id) {
+  llvm::append_range(task.dependencies, links.pending);
   if (links.lastKernel == kNoTask)
     links.beforeFirstKernel.push_back(id);
   else
     task.dependencies.push_back(links.lastKernel);
 }
 
-static std::string reasonOf(Bound bound) {
-  switch (bound) {
+static std::string reasonOf(const TaskCost &cost) {
+  if (cost.work.seconds)
+    return "the time that it is known by";
+  switch (cost.bound) {
   case Bound::None:
     return "";
   case Bound::Launch:
@@ -272,15 +282,14 @@ LogicalResult TaskBuilder::addTask(Operation *op, const TaskCost &cost,
     used.push_back(info->second.buffer);
   }
   if (!communicates) {
-    if (links.blocking != kNoTask)
-      task.dependencies.push_back(links.blocking);
-    links.blocking = kNoTask;
+    llvm::append_range(task.dependencies, links.pending);
+    links.pending.clear();
     if (links.firstKernel == kNoTask)
       links.firstKernel = id;
     links.lastKernel = id;
   } else if (!isAsynchronous) {
     waitForKernel(task, id);
-    links.blocking = id;
+    links.pending.push_back(id);
   }
 
   SmallVector<std::pair<Value, uint32_t>> made;
@@ -288,7 +297,8 @@ LogicalResult TaskBuilder::addTask(Operation *op, const TaskCost &cost,
     if (isa<RankedTensorType>(value.getType()))
       made.push_back({value, bufferOfResult(value, values, task)});
     else if (auto future = dyn_cast<hypershard::FutureType>(value.getType()))
-      made.push_back({value, newBuffer(future.getValueType(), memory)});
+      made.push_back(
+          {value, newBuffer(byteSize(future.getValueType()), memory)});
   }
   llvm::sort(task.dependencies);
   task.dependencies.erase(llvm::unique(task.dependencies),
@@ -296,7 +306,7 @@ LogicalResult TaskBuilder::addTask(Operation *op, const TaskCost &cost,
   result.problem.tasks.push_back(std::move(task));
   result.tasks.push_back(
       {op, path, cost, std::nullopt,
-       communicates ? howDone(*collective) : reasonOf(cost.bound)});
+       communicates ? howDone(*collective) : reasonOf(cost)});
   for (uint32_t buffer : used) {
     use(buffer, id);
     if (isAsynchronous)
@@ -319,21 +329,27 @@ LogicalResult TaskBuilder::describeCopy(Operation *op, const Movement &movement,
   FailureOr<TierId> to = getTier(op, movement.to);
   if (failed(from) || failed(to))
     return failure();
-  LinkAttr link = machine().getLink(movement.from, movement.to);
+  TierAttr source = result.tiers[*from].tier, target = result.tiers[*to].tier;
+  LinkAttr link = machine().getLink(source.getName(), target.getName());
   if (!link)
     return op->emitError() << "expected a link that the machine "
                            << machine().getName() << " has but got \""
-                           << movement.from << "\" -> \"" << movement.to << '"';
+                           << source.getName() << "\" -> \"" << target.getName()
+                           << '"';
   // Tiers are listed from the device outwards.
-  bool inwards = *to == memory || (*from != memory && *to < *from);
+  auto place = [&](TierAttr tier) {
+    return llvm::find(machine().getTiers(), tier) -
+           machine().getTiers().begin();
+  };
+  bool inwards =
+      *to == memory || (*from != memory && place(target) < place(source));
   task.stream = getStream(inwards ? StreamKind::H2D : StreamKind::D2H,
-                          movement.from + Twine(" -> ") + movement.to);
+                          source.getName() + Twine(" -> ") + target.getName());
   task.seconds = link.getLatency();
   task.rate = link.getBandwidth();
   resources.useLink(task.uses, link, program.devices);
-  resources.useTier(task.uses, machine().getTier(movement.from),
-                    program.devices);
-  resources.useTier(task.uses, machine().getTier(movement.to), program.devices);
+  resources.useTier(task.uses, source, program.devices);
+  resources.useTier(task.uses, target, program.devices);
   return success();
 }
 
@@ -354,12 +370,12 @@ LogicalResult TaskBuilder::addMovement(MovementOpInterface op,
                                        const std::string &path) {
   TaskId id = result.problem.tasks.size();
   Movement movement = op.getMovement();
-  for (StringRef *end : {&movement.from, &movement.to})
-    if (end->empty())
-      *end = result.tiers[memory].tier.getName();
-  bool isCopy = movement.kind == Movement::Kind::Copy;
+  StringRef device = result.tiers[memory].tier.getName();
+  for (StringRef *tier : {&movement.from, &movement.to})
+    if (tier->empty())
+      *tier = device;
   Task task;
-  if (isCopy) {
+  if (movement.kind == Movement::Kind::Copy) {
     if (failed(describeCopy(op, movement, task)))
       return failure();
     task.bytes = movement.bytes;
@@ -368,8 +384,6 @@ LogicalResult TaskBuilder::addMovement(MovementOpInterface op,
   }
   waitForKernel(task, id);
 
-  StringRef source =
-      isCopy ? movement.from : result.tiers[memory].tier.getName();
   SmallVector<uint32_t> read;
   for (Value operand : op->getOperands()) {
     waitFor(operand, values, task, id);
@@ -378,9 +392,10 @@ LogicalResult TaskBuilder::addMovement(MovementOpInterface op,
       continue;
     StringRef tier =
         result.tiers[buffers[info->second.buffer].tier].tier.getName();
-    if (tier != source)
-      return op->emitError() << "expected its operand to be in \"" << source
-                             << "\" but it is in \"" << tier << '"';
+    if (tier != movement.from)
+      return op->emitError()
+             << "expected its operand to be in \"" << movement.from
+             << "\" but it is in \"" << tier << '"';
     read.push_back(info->second.buffer);
   }
   result.problem.tasks.push_back(std::move(task));
@@ -389,12 +404,9 @@ LogicalResult TaskBuilder::addMovement(MovementOpInterface op,
     use(buffer, id);
     buffers[buffer].readers.push_back(id);
   }
-  TierId target = isCopy ? *getTier(op, movement.to) : memory;
+  TierId target = *getTier(op, movement.to);
   for (OpResult value : op->getResults()) {
-    Type type = value.getType();
-    if (auto future = dyn_cast<offload::FutureType>(type))
-      type = future.getValueType();
-    uint32_t buffer = newBuffer(type, target);
+    uint32_t buffer = newBuffer(movement.bytes, target);
     use(buffer, id);
     values[value] = {buffer, id};
   }
@@ -478,22 +490,18 @@ LogicalResult TaskBuilder::addArguments(Environment &values) {
   FunctionOpInterface function = program.function;
   for (BlockArgument argument : function.getArguments()) {
     unsigned number = argument.getArgNumber();
-    TierId tier = memory;
+    FailureOr<TierId> tier = memory;
     auto name = function.getArgAttrOfType<StringAttr>(
         number, SupernodeDialect::kTierAttrName);
-    if (auto encoded = offload::getTier(argument.getType()))
-      name = encoded.getName();
-    if (name) {
-      FailureOr<TierId> found = getTier(function, name);
-      if (failed(found))
-        return failure();
-      tier = *found;
-    }
-    uint32_t buffer = newBuffer(argument.getType(), tier);
+    if (offload::TierAttr encoding = offload::getTier(argument.getType()))
+      name = encoding.getName();
+    if (name && failed(tier = getTier(function, name)))
+      return failure();
+    uint32_t buffer = newBuffer(byteSize(argument.getType()), *tier);
     auto role = function.getArgAttrOfType<StringAttr>(number, "hp.role");
     buffers[buffer].isArgument = true;
     buffers[buffer].isWritable = role && role.getValue() != "input";
-    result.problem.tiers[tier] += buffers[buffer].bytes;
+    result.problem.tiers[*tier] += buffers[buffer].bytes;
     values[argument] = {buffer, kNoTask, number};
   }
   return success();
@@ -525,6 +533,8 @@ LogicalResult TaskBuilder::addResults(ArrayRef<ValueInfo> returned) {
              << "\", where the argument of that name begins, but got \""
              << result.tiers[made.tier].tier.getName() << '"';
     links.makers[entry->second] = info.task;
+    if (!made.readers.empty())
+      links.argumentReaders[entry->second] = made.readers;
     argument.isReplaced = !made.isArgument;
     if (argument.isReplaced && argument.lastTasks.empty())
       use(entry->second, info.task);

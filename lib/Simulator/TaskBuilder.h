@@ -22,12 +22,18 @@ using Messages = std::map<MessageKey, Message>;
 /// What ties the steps of one program together.
 struct StepLinks {
   SmallVector<ArgumentUse> argumentUses;
+  /// Tasks that write over an argument, and transfers at the end that read
+  /// what takes its place: those of a step wait for these of the step before.
+  SmallVector<ArgumentUse> argumentWrites;
+  DenseMap<uint32_t, SmallVector<simulator::TaskId, 1>> argumentReaders;
   /// By argument: the task that makes it for the next step.
   DenseMap<uint32_t, simulator::TaskId> makers;
   simulator::TaskId firstKernel = simulator::kNoTask;
   simulator::TaskId lastKernel = simulator::kNoTask;
-  /// A collective at the end that the first kernel has to wait for.
-  simulator::TaskId blocking = simulator::kNoTask;
+  /// What kernels from here on have to wait for, and at the end, the first
+  /// kernel of the next step: collectives that block, copies that are waited
+  /// for.
+  SmallVector<simulator::TaskId> pending;
   /// What waits for the kernel before it, and has none in this step.
   SmallVector<simulator::TaskId> beforeFirstKernel;
   /// Tasks that begin an output, with the place in their residency: the next
@@ -106,7 +112,7 @@ private:
   void addResidency();
   simulator::StreamId getStream(StreamKind kind, const Twine &name);
   FailureOr<simulator::TierId> getTier(Operation *op, StringRef name);
-  uint32_t newBuffer(Type type, simulator::TierId tier);
+  uint32_t newBuffer(double bytes, simulator::TierId tier);
   uint32_t bufferOfResult(OpResult value, const Environment &values,
                           simulator::Task &task);
   void use(uint32_t buffer, simulator::TaskId task);

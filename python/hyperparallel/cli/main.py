@@ -156,9 +156,10 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.mlir", help="the program to write")
 
     verb = _verb(verbs, "report", report.report_command, "show a simulated or measured step, or two side by side")
-    verb.add_argument("input", type=Path, metavar="INPUT", help="a timeline, or a trace of hp run")
+    verb.add_argument("input", type=Path, metavar="INPUT", help="a compiled DIR, a timeline, or a trace")
     verb.add_argument("other", type=Path, nargs="?", metavar="INPUT2", help="what to compare it with")
     verb.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="write a page here")
+    verb.add_argument("--machine", metavar="NAME", help="simulate a DIR on this preset or machine file, not its own")
     verb.add_argument("--perfetto", type=Path, metavar="FILE.json.gz", help="write a trace for Perfetto here")
 
     _verb(verbs, "doctor", commands.doctor_command, "check that everything that is needed is there")

@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import gzip
 import json
+import math
 import tempfile
 import zlib
 from collections.abc import Generator
@@ -21,17 +22,27 @@ if TYPE_CHECKING:
     from hyperparallel.runtime import RunStatistics
     from hyperparallel.simulator.timeline import Timeline
 
-_EXPECTED = "a timeline, such as hp run --timeline writes, or a trace of hp run --trace"
+_EXPECTED = (
+    "a directory that hp compile made, a program, a timeline of hp simulate or hp run --timeline, or a trace of "
+    "hp run --trace"
+)
+_PROGRAMS = (".mlir", ".mlirbc")
 
 
-def read_input(path: Path) -> Timeline:
-    """The timeline of what was named on the command line.
+def read_input(path: Path, machine: str | None = None) -> Timeline:
+    """The timeline of what was named on the command line; programs are simulated.
+
+    Args:
+        path: A compiled directory, a program, a timeline or a trace.
+        machine: What to simulate a program on, instead of the machine that it was compiled for.
 
     Raises:
         HyperParallelError: It cannot be read, or is none of what is expected.
     """
-    if path.is_dir():
-        raise HyperParallelError(f"{path} is a directory; expected {_EXPECTED}")
+    if path.is_dir() or path.suffix in _PROGRAMS:
+        from hyperparallel.simulator import simulate_file
+
+        return simulate_file(path, machine=machine)
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -57,7 +68,24 @@ def _timeline(path: Path, data: Any) -> Timeline:
             return measured_timeline(data, name=name)
         except HyperParallelError as error:
             raise HyperParallelError(f"{path}: {error}") from None
-    return Timeline.from_json(data, str(path))
+    timeline = Timeline.from_json(data, str(path))
+    _check(timeline, path)
+    return timeline
+
+
+def _check(timeline: Timeline, path: Path) -> None:
+    """Refuses what cannot be drawn: JSON as Python reads it may hold infinite numbers."""
+    for tier in timeline.tiers:
+        if not 0 <= tier.group < len(timeline.groups):
+            raise HyperParallelError(
+                f"{path}: expected tier {tier.name} in one of {len(timeline.groups)} groups but got group {tier.group}"
+            )
+    for what, times in [
+        ("the step", (timeline.seconds,)),
+        *((f"task {task.op}", (task.start, task.end)) for task in timeline.tasks),
+    ]:
+        if not all(math.isfinite(time) for time in times):
+            raise HyperParallelError(f"{path}: expected finite times of {what} but got {times}")
 
 
 @contextlib.contextmanager
@@ -81,16 +109,17 @@ def write_timeline(path: Path, trace: Path, program: CompiledProgram, statistics
 def report_command(arguments: argparse.Namespace) -> int:
     """``hp report``."""
     talk = Talk(arguments.quiet)
+    paths = [path for path in (arguments.input, arguments.other) if path is not None]
     timelines: list[Timeline] = []
-    for path in (arguments.input, arguments.other):
-        if path is not None:
-            with talk.step("read"):
-                timelines.append(read_input(path))
+    for path in paths:
+        with talk.step("simulate"):
+            timelines.append(read_input(path, arguments.machine))
+    labels = _labels(paths, timelines)
     if arguments.output is not None:
         from hyperparallel.report import page
 
         with talk.step("page"):
-            _write(arguments.output, page(timelines))
+            _write(arguments.output, page(timelines, labels=labels))
     if arguments.perfetto is not None:
         from hyperparallel.report import write_perfetto
 
@@ -98,8 +127,17 @@ def report_command(arguments: argparse.Namespace) -> int:
             write_perfetto(arguments.perfetto, timelines)
         except OSError as error:
             raise HyperParallelError(f"cannot write {arguments.perfetto}: {error.strerror or error}") from None
-    _say(arguments, timelines)
+    _say(arguments, timelines, labels)
     return 0
+
+
+def _labels(paths: list[Path], timelines: list[Timeline]) -> list[str]:
+    """What to call the inputs: what they are, or what their files are called where both are the same."""
+    from hyperparallel.report.page import labels_of
+
+    stems = [path.resolve().name.partition(".")[0] for path in paths]
+    alike = len({timeline.kind for timeline in timelines}) < len(timelines)
+    return stems if alike and len(set(stems)) == len(stems) else labels_of(timelines)
 
 
 def _write(path: Path, text: str) -> None:
@@ -113,10 +151,9 @@ def _write(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _say(arguments: argparse.Namespace, timelines: list[Timeline]) -> None:
+def _say(arguments: argparse.Namespace, timelines: list[Timeline], labels: list[str]) -> None:
     """The product on stdout: the numbers, the files that were written, or the summary."""
     from hyperparallel.report import print_comparison, print_summary, summarise
-    from hyperparallel.report.page import labels_of
 
     if arguments.json:
         summaries = [summarise(timeline).to_json() for timeline in timelines]
@@ -134,7 +171,7 @@ def _say(arguments: argparse.Namespace, timelines: list[Timeline]) -> None:
     if len(summaries) == 1:
         print_summary(console, summaries[0])
     else:
-        print_comparison(console, summaries, labels_of(timelines))
+        print_comparison(console, summaries, labels)
 
 
 __all__ = ["read_input", "report_command"]

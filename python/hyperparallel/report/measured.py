@@ -108,6 +108,8 @@ def _devices(events: Sequence[Mapping[str, Any]]) -> dict[int, _Device]:
             device.begin = begin if device.begin is None else min(device.begin, begin)
             device.end = max(device.end, begin + float(event["dur"]) * _SECONDS)
             continue
+        if lane[2] and "args" not in event:
+            continue  # a stream's waits, records and frees move nothing
         kind = _STREAMS[lane[2]] if lane[2] else _CATEGORIES.get(str(event.get("cat")))
         if kind is not None:
             device.tasks.setdefault(kind, []).append(_task(event, kind))

@@ -33,6 +33,7 @@ _FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
+    "--disable-lcd-text",
     "--remote-debugging-pipe",
 )
 _SECONDS = 60.0
@@ -225,10 +226,10 @@ class Browser:
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def screenshot(self, path: Path, clip: Mapping[str, float] | None = None) -> None:
-        """Writes a PNG of the window, or of a part of the page."""
+        """Writes a PNG of the window, or of a part of it: ``x``, ``y``, ``width``, ``height`` in CSS pixels."""
         options: dict[str, Any] = {"format": "png"}
         if clip is not None:
-            options |= {"clip": {**clip, "scale": 1}, "captureBeyondViewport": True}
+            options["clip"] = {**clip, "scale": 1}
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **options)["data"]))
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:

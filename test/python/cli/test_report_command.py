@@ -57,7 +57,8 @@ def test_two_inputs_are_compared(hp: Callable[..., Any], timeline: Path, tmp_pat
     zipped = tmp_path / "again.json.gz"
     zipped.write_bytes(gzip.compress(timeline.read_bytes()))
     outcome = hp("report", timeline, zipped)
-    assert "simulated A: small simulated" in outcome.out
+    assert "timeline: small simulated" in outcome.out, "inputs of one kind are called by their files"
+    assert "again: small simulated" in outcome.out
     assert [one["name"] for one in json.loads(hp("report", timeline, zipped, "--json").out)] == ["small", "small"]
 
 
@@ -93,6 +94,24 @@ def test_a_timeline_alone_leaves_no_trace_behind(hp: Callable[..., Any], model_d
     assert [path.name for path in timeline.parent.iterdir()] == ["run.json"]
 
 
+def test_a_compiled_program_is_simulated(hp: Callable[..., Any], model_dir: Path, tmp_path: Path) -> None:
+    program, timeline = tmp_path / "program", tmp_path / "simulated.json"
+    assert hp("compile", model_dir, "--preset", "fsdp", "--mesh", "dp=2", "-o", program).status == 0
+    assert hp("simulate", program, "-o", timeline).status == 0
+    summary = json.loads(hp("report", program, "--json").out)
+    assert summary == json.loads(hp("report", timeline, "--json").out)
+    assert (summary["name"], summary["kind"], summary["mesh"]) == ("small", "simulated", {"dp": 2})
+    elsewhere = json.loads(hp("report", program, "--machine", "h200-node", "--json").out)
+    assert elsewhere["machine"] == "h200-node"
+    assert elsewhere["seconds"] != summary["seconds"]
+
+
+def test_a_directory_that_is_no_program_is_refused(hp: Callable[..., Any], tmp_path: Path) -> None:
+    outcome = hp("report", tmp_path)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "is no compiled program" in outcome.err
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -113,6 +132,26 @@ def test_what_is_no_timeline_is_refused(
     assert (outcome.status, outcome.out) == (1, "")
     assert message in outcome.err
     assert str(path) in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seconds": float("inf")}, "expected finite times of the step but got (inf,)"),
+        (
+            {"tiers": [{"name": "hbm", "group": 3, "capacity": None, "peak": 1, "timeline": []}]},
+            "expected tier hbm in one of 1 groups but got group 3",
+        ),
+    ],
+)
+def test_a_timeline_that_cannot_be_drawn_is_refused(
+    hp: Callable[..., Any], tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps({**TIMELINE.to_json(), **change}))
+    outcome = hp("report", path)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert message in outcome.err
 
 
 def test_a_page_that_cannot_be_written_is_an_error(hp: Callable[..., Any], timeline: Path, tmp_path: Path) -> None:

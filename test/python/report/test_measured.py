@@ -35,6 +35,7 @@ TRACE: dict[str, Any] = {
         span(1, "program", "hp_entry_main", 95.0, 85.0),
         lane(2, "device 1 h2d stream"),
         span(2, "stream", "copy", 150.0, 20.0, 4096),
+        span(2, "stream", "wait", 170.0, 30.0),
         lane(3, "device 2"),
     ],
     "displayTimeUnit": "ms",

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from screens import Screen
+from screens import SCREENS, Screen
 from timelines import HOSTILE, hostile, many, pipeline, two_layers
 
 from hyperparallel.report.terminal import bytes_text, percent_text, seconds_text
-from hyperparallel.simulator.timeline import TimelineKind
+from hyperparallel.simulator.timeline import Exposed, TimelineKind
 from hyperparallel.testing.browser import Browser
 
 Show = Callable[..., Browser]
@@ -67,6 +67,23 @@ def test_it_fits_and_says_nothing_to_the_console(show: Show, screen: Screen, cas
     assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(18, 19, 21)" if screen.dark else "rgb(247, 247, 245)"
     )
+
+
+def test_a_step_in_which_nothing_happens(show: Show, screen: Screen) -> None:
+    empty = two_layers(groups=(), tasks=(), tiers=(), links=(), collectives=(), tensors=(), exposed=Exposed())
+    browser = show(empty, screen=screen)
+    assert browser.console == []
+    assert text_of(browser, "#breakdown .causes").count("–") == 8, "four causes, unknown, and their shares"
+    browser.evaluate("document.getElementById('lanes').focus()")
+    for key in ("ArrowRight", "ArrowDown", "End", "Enter", "+"):
+        browser.key(key)
+    assert browser.console == []
+
+
+def test_no_table_is_wider_than_a_narrow_window(show: Show) -> None:
+    browser = show(two_layers(), measured(), screen=SCREENS[2])
+    wide = "[...document.querySelectorAll('.tablewrap')].filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"
+    assert browser.evaluate(wide) == []
 
 
 def test_the_figures_are_those_of_the_timeline(show: Show, screen: Screen) -> None:
@@ -282,6 +299,17 @@ def test_two_runs_lie_side_by_side(show: Show, screen: Screen) -> None:
     assert (
         browser.evaluate(f"new Set({R}.lanes.items.filter(item => item.type === 'row').map(item => item.run)).size")
         == 2
+    )
+    middles = f"{R}.runs.map(run => {R}.lanes.x(run.tasks.end[2]))"
+    assert browser.evaluate(middles)[0] == browser.evaluate(middles)[1], "on the same axis"
+    browser.evaluate("document.getElementById('same-length').click()")
+    browser.frame()
+    assert browser.evaluate(f"{R}.runs.map(run => run.summary.seconds * run.factor)") == [9.0, 9.0]
+    assert (
+        browser.evaluate(f"{R}.lanes.detail({{run: {R}.runs[1], task: 0}})[1]")
+        .replace("\u00a0", " ")
+        .find("takes 4.00 s")
+        >= 0
     )
     browser.evaluate("document.querySelector('.whose .button:last-child').click()")
     assert browser.evaluate("document.querySelector('.whose [aria-pressed=true]').textContent") == "B measured"

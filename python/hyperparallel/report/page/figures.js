@@ -30,12 +30,12 @@ function firstStep(run) {
   return `first step ${seconds(first)}`;
 }
 
-const shareNote = (run, name) => `${percent(causeOf(run, name).share)} of the step`;
+const shareNote = (run, name) => `${percent(causeOf(run, name).share)} of step`;
 
 function tierNote(run) {
   const tier = fullestTier(run);
   if (!tier) return "not recorded";
-  return tier.capacity === null ? tier.name : `${percent(tier.used)} of ${bytes(tier.capacity)}, ${tier.name}`;
+  return tier.capacity === null ? tier.name : `${tier.name}, ${percent(tier.used)} full`;
 }
 
 function workNote(run) {
@@ -105,7 +105,13 @@ function drawBreakdown(runs) {
       const figures = parts.map((part) => seconds(part.seconds)).join(" → ");
       const known = parts.every((part) => part.seconds !== null);
       const below = runs.length > 1 ? (known ? signed(parts[1].seconds - parts[0].seconds, seconds) : "") : `${percent(parts[0].share)} of the step`;
-      return element("div", {}, element("i", { class: `cause-${name}` }), element("span", {}, `${CAUSES[name]} `, element("strong", {}, figures)), element("span", { class: "quiet" }, below));
+      return element(
+        "div",
+        {},
+        element("i", { class: `cause-${name}` }),
+        element("span", {}, CAUSES[name]),
+        element("span", { class: "figures" }, element("strong", {}, figures), element("span", { class: "quiet" }, below)),
+      );
     }),
   );
   byId("breakdown").replaceChildren(stack, legend);

@@ -33,7 +33,7 @@ class Gestures {
   say() {
     const { from, to, begin, end } = this.view;
     const { step } = ticks(from, to, this.lanes.pixels);
-    byId("range").textContent = `${tick(from, step / 10)} – ${tick(to, step / 10)}`;
+    byId("range").textContent = `${tick(from, step / 10, to)} – ${tick(to, step / 10, to)}`;
     byId("zoom-out").disabled = byId("zoom-fit").disabled = from <= begin && to >= end;
   }
 
@@ -169,8 +169,8 @@ class Gestures {
   }
 }
 
-function tierFacts({ tier, time, size }) {
-  const facts = [["at", seconds(time)]];
+function tierFacts({ run, tier, time, size }) {
+  const facts = [["at", seconds(time / run.factor)]];
   if (size !== null) facts.push(["resident", bytes(size)]);
   facts.push(["at most", bytes(tier.peak)]);
   if (tier.capacity !== null) facts.push(["capacity", bytes(tier.capacity)], ["used at most", percent(tier.peak / tier.capacity)]);

@@ -14,17 +14,17 @@ class Lanes {
     this.selected = null;
     this.hovered = null;
     this.cursor = null;
-    this.modules = runs.map((run) => {
-      const first = new Map();
-      for (const lane of run.lanes) if (lane.kind === "compute" && !first.has(lane.group)) first.set(lane.group, modulesOf(run, lane));
-      return first;
-    });
     view.watch(() => this.draw());
     this.scroller.addEventListener("scroll", () => this.draw());
   }
 
   // Where everything lies; again when the page gets wider or narrower.
   layOut() {
+    this.modules = this.runs.map((run) => {
+      const first = new Map();
+      for (const lane of run.lanes) if (lane.kind === "compute" && !first.has(lane.group)) first.set(lane.group, modulesOf(run, lane));
+      return first;
+    });
     this.width = this.scroller.clientWidth;
     this.isNarrow = this.width < NARROW;
     this.gutter = this.isNarrow ? 0 : 132;
@@ -98,13 +98,13 @@ class Lanes {
     context.fillRect(0, AXIS, this.width, 1);
     context.fillStyle = palette.quiet;
     for (const time of found) {
-      const label = tick(time, step);
+      const label = tick(time, step, this.view.to);
       const width = context.measureText(label).width;
       const left = Math.min(Math.max(this.x(time) - width / 2, this.gutter + 2), this.width - width - 4);
       context.fillText(label, left, 10);
     }
     for (const run of this.runs) {
-      const end = this.x(run.summary.seconds);
+      const end = this.x(run.summary.seconds * run.factor);
       if (end > this.gutter && end < this.width - 1) {
         context.fillStyle = palette["line-strong"];
         context.fillRect(Math.round(end), AXIS, 1, this.height);
@@ -326,18 +326,19 @@ function holdsId(ids, task) {
 // What is known of a task, in words; what is unknown is left out.
 function factsOf({ run, task }) {
   const tasks = run.tasks;
-  const lasts = tasks.end[task] - tasks.start[task];
+  const lasts = run.own.end[task] - run.own.start[task];
   const facts = [];
   const add = (name, value) => value !== null && value !== undefined && facts.push([name, value]);
   if (run.strings[tasks.path[task]]) add("in", run.strings[tasks.path[task]]);
   add("takes", seconds(lasts));
-  add("starts at", seconds(tasks.start[task]));
+  add("starts at", seconds(run.own.start[task]));
   add("of the step", run.summary.seconds ? percent(lasts / run.summary.seconds) : null);
   const rate = (value, unit) => (lasts > 0 ? ` (${large(value / lasts, unit)}/s)` : "");
   if (tasks.flops[task]) add("work", large(tasks.flops[task], "FLOP") + rate(tasks.flops[task], "FLOP"));
   if (tasks.bytes[task]) add("bytes", bytes(tasks.bytes[task]) + rate(tasks.bytes[task], "B"));
-  if (tasks.received[task] !== null) add("received", bytes(tasks.received[task]) + (tasks.received[task] ? rate(tasks.received[task], "B") : ""));
   const bound = run.strings[tasks.bound[task]];
+  if (tasks.received[task]) add("received", bytes(tasks.received[task]) + rate(tasks.received[task], "B"));
+  else if (bound === "communication" && tasks.received[task] === 0) add("received", "nothing");
   if (bound && bound !== "none") add("bound by", bound);
   if (run.strings[tasks.reason[task]]) add("reason", run.strings[tasks.reason[task]]);
   return facts;

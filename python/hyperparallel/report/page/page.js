@@ -117,6 +117,21 @@ function drawTables(runs) {
   show(runs[0]);
 }
 
+// Two steps of different length, drawn as long as each other.
+function offerSameLength(runs, view, layOut) {
+  const button = byId("same-length");
+  button.hidden = runs.length < 2;
+  button.addEventListener("click", () => {
+    const [a, b] = runs;
+    stretch(b, b.factor === 1 ? a.summary.seconds / b.summary.seconds : 1);
+    button.setAttribute("aria-pressed", String(b.factor !== 1));
+    view.begin = Math.min(...runs.map((run) => run.begin * run.factor));
+    view.end = Math.max(...runs.map((run) => run.end * run.factor));
+    layOut();
+    view.fit();
+  });
+}
+
 async function main() {
   const runs = await readRuns();
   byId("report").hidden = false;
@@ -138,11 +153,13 @@ async function main() {
   };
   layOut();
   new Gestures(view, lanes, memory, overview);
+  offerSameLength(runs, view, layOut);
   const find = new Search(runs, lanes, view);
   lanes.select(null);
   drawTables(runs);
   setUpTheme(() => view.changed());
   new ResizeObserver(layOut).observe(lanes.scroller);
+  window.addEventListener("resize", layOut);
   document.documentElement.dataset.ready = "true";
   window.hyperparallelReport = { runs, view, lanes, memory, find };
 }

@@ -13,11 +13,20 @@ function openRun(run, index) {
   for (const name of ["start", "end"]) tasks[name] = Float64Array.from(tasks[name]);
   for (const name of ["op", "path", "kind", "bound", "reason"]) tasks[name] = Int32Array.from(tasks[name]);
   const opened = { ...run, index, count: tasks.start.length, lanes: lanesOf(run) };
+  opened.own = { start: tasks.start, end: tasks.end, times: run.tiers.map((tier) => Float64Array.from(tier.times)) };
   opened.end = tasks.end.reduce((latest, end) => Math.max(latest, end), run.summary.seconds);
   opened.begin = tasks.start.reduce((first, start) => Math.min(first, start), 0);
   opened.category = categoriesOf(opened);
-  for (const tier of opened.tiers) tier.times = Float64Array.from(tier.times);
+  stretch(opened, 1);
   return opened;
+}
+
+// Draws a run longer or shorter than it is; `own` keeps the true times.
+function stretch(run, factor) {
+  run.factor = factor;
+  run.tasks.start = run.own.start.map((time) => time * factor);
+  run.tasks.end = run.own.end.map((time) => time * factor);
+  run.tiers.forEach((tier, index) => (tier.times = run.own.times[index].map((time) => time * factor)));
 }
 
 // Tasks are sorted by group, stream and start, so that a stream is a range of them. Those that overlap get rows of

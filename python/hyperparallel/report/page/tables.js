@@ -108,8 +108,8 @@ function operationsTable(run) {
         { label: "count", wide: true, value: (row) => row.count, show: (row) => count(row.count) },
         { label: "seconds", value: (row) => row.seconds, show: (row) => seconds(row.seconds) },
         { label: "of the step", share: true, value: (row) => row.share, show: (row) => meter(row.share) },
-        { label: "work", wide: true, value: (row) => row.flops, show: (row) => large(row.flops || null, "FLOP") },
-        { label: "bytes", wide: true, value: (row) => row.bytes, show: (row) => bytes(row.bytes || null) },
+        { label: "work", wide: true, value: (row) => row.flops || null, show: (row) => large(row.flops || null, "FLOP") },
+        { label: "bytes", wide: true, value: (row) => row.bytes || null, show: (row) => bytes(row.bytes || null) },
         { label: "FLOP/s", wide: true, value: rate, show: (row) => large(rate(row), "FLOP/s") },
       ].filter((column) => grouping === "operation" || column.label !== "kind"),
     });
@@ -119,7 +119,8 @@ function operationsTable(run) {
 
 // Kernels and collectives by module, of the mean device.
 function modulesUse(run) {
-  const { path, start, end, group, flops, bytes: sizes } = run.tasks;
+  const { path, group, flops, bytes: sizes } = run.tasks;
+  const { start, end } = run.own;
   const devices = run.groups.reduce((sum, one) => sum + one.devices, 0) || 1;
   const uses = new Map();
   for (let task = 0; task < run.count; task++) {

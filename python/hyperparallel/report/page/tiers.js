@@ -3,27 +3,39 @@
 
 const TIER = 58;
 const SHOWN_TIERS = 4;
+const MOST_TIERS = 48;
 
 class Memory {
   constructor(runs, view, lanes) {
     this.view = view;
     this.lanes = lanes;
     this.canvas = byId("memory");
-    this.charts = runs
+    const every = runs
       .flatMap((run) => run.tiers.map((tier) => ({ run, tier, name: this.nameOf(run, tier, runs.length > 1) })))
       .sort((a, b) => a.run.index - b.run.index || fullness(b.tier) - fullness(a.tier));
+    this.charts = every.filter((chart) => chart.tier.times.length);
     this.all = false;
     view.watch(() => this.draw());
-    const button = byId("memory-more").firstElementChild;
-    byId("memory-more").hidden = this.charts.length <= SHOWN_TIERS;
-    button.textContent = `Show all ${this.charts.length} tiers`;
-    button.addEventListener("click", () => {
-      this.all = true;
-      byId("memory-more").hidden = true;
-      this.draw();
-    });
+    this.offerMore(every.filter((chart) => !chart.tier.times.length));
     this.canvas.hidden = this.charts.length === 0;
     this.canvas.setAttribute("aria-label", this.charts.map((chart) => `${chart.name}: at most ${wordsOf(chart.tier)}`).join("; "));
+  }
+
+  // A button for the tiers that are not shown, and a line for those of which only the peak is known.
+  offerMore(peaks) {
+    const button = byId("memory-more").firstElementChild;
+    const most = Math.min(this.charts.length, MOST_TIERS);
+    button.hidden = this.charts.length <= SHOWN_TIERS;
+    button.textContent = most < this.charts.length ? `Show ${most} of ${count(this.charts.length)} tiers` : `Show all ${most} tiers`;
+    button.addEventListener("click", () => {
+      this.all = true;
+      button.hidden = true;
+      byId("memory-more").hidden = peaks.length === 0;
+      this.draw();
+    });
+    const words = peaks.slice(0, 8).map((chart) => `${chart.name} ${wordsOf(chart.tier)}`);
+    byId("memory-note").textContent = words.length ? `At most: ${words.join(" · ")}${peaks.length > 8 ? " · …" : ""}` : "";
+    byId("memory-more").hidden = button.hidden && !words.length;
   }
 
   nameOf(run, tier, both) {
@@ -32,7 +44,7 @@ class Memory {
   }
 
   get shown() {
-    if (this.all) return this.charts;
+    if (this.all) return this.charts.slice(0, MOST_TIERS);
     const runs = [...new Set(this.charts.map((chart) => chart.run))];
     const each = Math.max(1, Math.floor(SHOWN_TIERS / Math.max(1, runs.length)));
     return this.charts.length <= SHOWN_TIERS ? this.charts : runs.flatMap((run) => this.charts.filter((chart) => chart.run === run).slice(0, each));
@@ -73,8 +85,6 @@ class Memory {
       context.strokeStyle = palette["tier-edge"];
       context.lineWidth = 1.25;
       context.stroke();
-    } else {
-      this.rule(context, level(tier.peak), palette["tier-edge"], [2, 3]);
     }
     if (onScale) this.rule(context, level(tier.capacity), palette.limit, [5, 4]);
     this.label(context, tier, name, y, onScale);
@@ -153,7 +163,7 @@ class Memory {
 const fullness = (tier) => (tier.capacity ? tier.peak / tier.capacity : 0);
 const wordsOf = (tier) => bytes(tier.peak) + (tier.capacity === null ? "" : ` of ${bytes(tier.capacity)}`);
 
-// The whole step in a strip: how busy kernels and communication are in each pixel, and where the window is.
+// The whole step in a strip: how busy kernels, communication and copies are in each pixel, and where the window is.
 class Overview {
   constructor(runs, view) {
     this.runs = runs;
@@ -165,13 +175,13 @@ class Overview {
 
   layOut() {
     this.width = this.canvas.clientWidth;
-    this.strips = this.runs.map((run) => ["compute", "communication"].map((name) => this.density(run, name)));
+    this.strips = this.runs.map((run) => ["compute", "communication", "copy"].map((name) => this.density(run, name)));
   }
 
   density(run, name) {
     const parts = new Float64Array(Math.max(1, Math.ceil(this.width)));
     const scale = parts.length / (this.view.end - this.view.begin);
-    const kinds = name === "compute" ? ["compute", "task"] : ["communication", "network", "h2d", "d2h"];
+    const kinds = { compute: ["compute", "task"], communication: ["communication", "network"], copy: ["h2d", "d2h"] }[name];
     const lanes = run.lanes.filter((lane) => kinds.includes(lane.kind));
     const groups = new Set(run.lanes.map((lane) => lane.group)).size || 1;
     for (const lane of lanes) {
@@ -194,9 +204,9 @@ class Overview {
     const height = 34;
     const context = prepare(this.canvas, this.width, height);
     const each = (height - 4) / this.strips.length;
-    this.strips.forEach(([kernels, talk], index) => {
+    this.strips.forEach(([kernels, talk, copies], index) => {
       const floor = 2 + each * (index + 1) - 1;
-      for (const [colour, parts, share] of [[palette["tier-edge"], kernels, 1], [palette.communication, talk, 0.5]]) {
+      for (const [colour, parts, share] of [[palette["tier-edge"], kernels, 1], [palette.communication, talk, 0.5], [palette.copy, copies, 0.3]]) {
         context.beginPath();
         context.moveTo(0, floor);
         parts.forEach((part, x) => {

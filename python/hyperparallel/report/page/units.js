@@ -29,9 +29,9 @@ const percent = (share) => (share === null || share === undefined ? UNKNOWN : (s
 const count = (value) => (value === null || value === undefined ? UNKNOWN : value.toLocaleString("en-US", { maximumFractionDigits: 1 }));
 const signed = (value, write) => (value > 0 ? "+" : value < 0 ? "−" : "±") + write(Math.abs(value));
 
-// An axis label: as many digits as tell neighbours apart.
-function tick(value, step) {
-  const [factor, unit] = SECONDS.find(([size]) => Math.max(Math.abs(value), step) >= size * 0.9995) || SECONDS[3];
+// An axis label: in the unit of the largest, with as many digits as tell neighbours apart.
+function tick(value, step, largest) {
+  const [factor, unit] = SECONDS.find(([size]) => Math.max(Math.abs(largest), step) >= size * 0.9995) || SECONDS[3];
   const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / factor) - 1e-9)));
   return (value / factor).toFixed(digits) + GAP + unit;
 }
