@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes docs/images: the reports that docs/Reports.md shows, of GPT-2 compiled, simulated and run here.
+"""Makes docs/images: the reports that docs/Reports.md shows, of Llama 405B simulated, and of GPT-2 simulated and run.
 
 Needs Chromium (and looks best with the font Inter installed). Measured numbers differ from run to run, so no test
 compares the pictures; run it again when the page changes::
@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 MOST_BYTES = 150_000
 REPORT = "hyperparallelReport"
+LARGE_MACHINE = "cloudmatrix384@1024"
 
 
 def hp(*words: object) -> None:
@@ -45,7 +46,7 @@ def top_of(browser: Browser, selector: str) -> int:
 
 
 def zoom_to_a_collective(browser: Browser) -> None:
-    """Selects the last collective of the first block, and hovers over the kernel before it."""
+    """Selects the last collective of the first block, and hovers over it."""
     browser.evaluate(
         f"""(() => {{
           const {{ runs: [run], lanes, view }} = {REPORT}, tasks = run.tasks;
@@ -55,19 +56,18 @@ def zoom_to_a_collective(browser: Browser) -> None:
           const task = own[own.length - 1];
           lanes.select({{ run, task }});
           const span = tasks.end[task] - tasks.start[task];
-          view.set(tasks.start[task] - 26 * span, tasks.end[task] + 12 * span);
+          view.set(tasks.start[task] - 14 * span, tasks.end[task] + 24 * span);
         }})()"""
     )
     browser.frame()
     x, y = browser.evaluate(
         f"""(() => {{
-          const {{ runs: [run], lanes }} = {REPORT}, tasks = run.tasks, at = tasks.start[lanes.selected.task];
-          const matmuls = [...Array(run.count).keys()].filter((task) => run.strings[tasks.kind[task]] === 'matmul' && tasks.end[task] <= at);
-          const task = matmuls[matmuls.length - 1], box = lanes.canvas.getBoundingClientRect();
-          return [box.left + lanes.x((tasks.start[task] + tasks.end[task]) / 2), box.top + lanes.itemOf({{ run, task }}).y + 10];
+          const {{ lanes }} = {REPORT}, {{ run, task }} = lanes.selected, box = lanes.canvas.getBoundingClientRect();
+          const middle = (run.tasks.start[task] + run.tasks.end[task]) / 2;
+          return [box.left + lanes.x(middle), box.top + lanes.itemOf({{ run, task }}).y - 12];
         }})()"""
     )
-    browser.mouse("mouseMoved", x, y)
+    browser.mouse("mouseMoved", x, y + 16)
     browser.frame()
 
 
@@ -76,15 +76,23 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, Browser() as browser:
         work = Path(folder)
-        program, predicted, measured = work / "gpt2", work / "predicted.json", work / "measured.json"
+        large, program, predicted, measured = (
+            work / "llama",
+            work / "gpt2",
+            work / "predicted.json",
+            work / "measured.json",
+        )
+        plan = ("--plan", "examples/llama405b.yaml")
+        hp("compile", "examples/llama405b.py", *plan, "--target", "none", "--machine", LARGE_MACHINE, "-o", large, "-q")
+        hp("report", large, "-o", work / "step.html", "-q")
         hp("compile", "examples/gpt2.py", "--plan", "examples/gpt2.yaml", "-o", program, "-q")
         hp("simulate", program, "-o", predicted, "-q")
         hp("run", program, "--repeat", "5", "--timeline", measured, "-q")
-        hp("report", predicted, "-o", work / "step.html", "-q")
         hp("report", predicted, measured, "-o", work / "comparison.html", "-q")
 
         browser.view(1280, 1900)
         browser.open(work / "step.html")
+        browser.evaluate(f"{REPORT}.view.set(0.5, 0.75)")
         picture(browser, "report-step", 1280, 1000)
         zoom_to_a_collective(browser)
         picture(browser, "report-task", 1280, 436, top_of(browser, "#timeline"))
@@ -93,6 +101,7 @@ def main() -> None:
         picture(browser, "report-comparison", 1280, 1130)
         browser.view(390, 2400, dark=True, touch=True)
         browser.open(work / "step.html")
+        browser.evaluate(f"{REPORT}.view.set(0.5, 0.75)")
         picture(browser, "report-narrow", 390, 1240)
 
 

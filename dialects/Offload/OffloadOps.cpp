@@ -12,6 +12,13 @@ using namespace mlir::hyperparallel::offload;
 #define GET_OP_CLASSES
 #include "dialects/Offload/OffloadOps.cpp.inc"
 
+static LogicalResult verifyWaits(Operation *op) {
+  if (llvm::count_if(op->getUsers(), llvm::IsaPred<WaitOp>) > 1)
+    return op->emitOpError("expected one offload.wait for its future but got "
+                           "several; use the value of the first");
+  return success();
+}
+
 /// What both copies ask for.
 template <typename OpTy>
 static LogicalResult verifyCopy(OpTy op) {
@@ -22,10 +29,7 @@ static LogicalResult verifyCopy(OpTy op) {
     return op.emitOpError()
            << "expected shape and element type to stay but got " << source
            << " and " << target;
-  if (llvm::count_if(op.getFuture().getUsers(), llvm::IsaPred<WaitOp>) > 1)
-    return op.emitOpError("expected one offload.wait for its future but got "
-                          "several; use the value of the first");
-  return success();
+  return verifyWaits(op);
 }
 
 /// The device's own memory has no name here.
@@ -49,6 +53,12 @@ Movement StoreOp::getMovement() {
                       getFuture().getType().getValueType());
 }
 
+Movement PrefetchRowsOp::getMovement() {
+  return describeCopy(getTable().getType(),
+                      getFuture().getType().getValueType());
+}
+
+OpCost PrefetchRowsOp::getCost() { return OpCost(); }
 OpCost PrefetchOp::getCost() { return OpCost(); }
 OpCost StoreOp::getCost() { return OpCost(); }
 OpCost WaitOp::getCost() { return OpCost(); }
@@ -65,6 +75,29 @@ LogicalResult PrefetchOp::verify() {
                          << "; copies between tiers go through "
                          << "the device";
   return verifyCopy(*this);
+}
+
+LogicalResult PrefetchRowsOp::verify() {
+  auto table = cast<RankedTensorType>(getTable().getType());
+  auto rows = cast<RankedTensorType>(getRows().getType());
+  RankedTensorType target = getFuture().getType().getValueType();
+  if (!offload::getTier(table))
+    return emitOpError() << "expected a table in a tier but got " << table
+                         << ", which is on the device";
+  if (offload::getTier(rows) || offload::getTier(target))
+    return emitOpError() << "expected indices and rows on the device but got "
+                         << rows << " and " << target;
+  if (table.getRank() == 0 || !rows.getElementType().isInteger(64))
+    return emitOpError() << "expected a table with a dimension and indices of "
+                         << "i64 but got " << table << " and " << rows;
+  SmallVector<int64_t> shape(rows.getShape());
+  llvm::append_range(shape, table.getShape().drop_front());
+  if (target.getShape() != ArrayRef(shape) ||
+      target.getElementType() != table.getElementType())
+    return emitOpError() << "expected "
+                         << RankedTensorType::get(shape, table.getElementType())
+                         << " but got " << target;
+  return verifyWaits(*this);
 }
 
 LogicalResult StoreOp::verify() {

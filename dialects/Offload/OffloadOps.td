@@ -52,6 +52,42 @@ def Offload_PrefetchOp : Offload_CopyOp<"prefetch"> {
   }];
 }
 
+def Offload_PrefetchRowsOp : Offload_Op<"prefetch_rows", [
+    DeclareOpInterfaceMethods<MovementOpInterface>]> {
+  let summary = "Start a copy of some rows of a table to the device";
+  let description = [{
+    ```mlir
+    func.func @rows(%table: tensor<50000x64xf32, #offload.tier<pool>>,
+                    %rows: tensor<2x8xi64>) -> tensor<2x8x64xf32> {
+      %f = offload.prefetch_rows %table at %rows
+        : tensor<50000x64xf32, #offload.tier<pool>>, tensor<2x8xi64>
+          -> <tensor<2x8x64xf32>>
+      %r = offload.wait %f : <tensor<2x8x64xf32>>
+      return %r : tensor<2x8x64xf32>
+    }
+    ```
+    Row i of the table is its slice at i of dimension 0. The result has a row for
+    each index, in the shape of the indices. A table of which a step needs few
+    rows (an embedding) need not be on the device. An index outside the table
+    ends the run with an error.
+
+    Made by `offload-split-large-ops` or a person.
+
+    - C1: the table is in a tier, indices and future are on the device;
+    - C2: the table has at least one dimension, indices are i64, and the future
+      has the shape of the indices followed by that of a row;
+    - C3: at most one `wait` consumes the future.
+  }];
+  let arguments = (ins
+    Arg<AnyRankedTensor, "the table", [MemRead]>:$table,
+    Arg<AnyRankedTensor, "which rows", [MemRead]>:$rows);
+  let results = (outs Res<Offload_FutureType, "the copy", [MemAlloc]>:$future);
+  let assemblyFormat = [{
+    $table `at` $rows attr-dict `:` type($table) `,` type($rows) `->` type($future)
+  }];
+  let hasVerifier = 1;
+}
+
 def Offload_StoreOp : Offload_CopyOp<"store"> {
   let summary = "Start a copy from the device to a tier";
   let description = [{

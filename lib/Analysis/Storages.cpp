@@ -10,7 +10,10 @@
 //      own;
 //   3. an op in destination style writes over its destination, if nothing after
 //      it reads that and it is neither an argument nor a declaration;
-//   4. every other tensor result is a new storage, and so is a declaration that
+//   4. what is fetched from an argument in a tier is a storage that is there
+//      whenever it is fetched: the positions of its prefetch and its wait do
+//      not count, only those of its uses;
+//   5. every other tensor result is a new storage, and so is a declaration that
 //      is read.
 // Constants are part of the program, not of the device's memory.
 //
@@ -25,6 +28,8 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/Storages.h"
 
+#include "dialects/HyperShard/HyperShard.h"
+#include "dialects/Offload/Offload.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -67,8 +72,36 @@ private:
 
 } // namespace mlir::hyperparallel
 
-static bool isTensor(Value value) {
-  return isa<RankedTensorType>(value.getType());
+/// What takes memory on the device: a tensor there, or one under way to it.
+static RankedTensorType getDeviceType(Type type) {
+  if (auto future = dyn_cast<hypershard::FutureType>(type))
+    type = future.getValueType();
+  if (auto future = dyn_cast<offload::FutureType>(type))
+    type = future.getValueType();
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && !offload::getTier(tensor) ? tensor : RankedTensorType();
+}
+
+static bool isOnDevice(Value value) {
+  return bool(getDeviceType(value.getType()));
+}
+
+/// The prefetch that the value comes from, if what it fetches is an argument or
+/// a view of one: it can be anywhere before.
+static offload::PrefetchOp getStreamed(Operation *op) {
+  auto wait = dyn_cast<offload::WaitOp>(op);
+  if (!wait)
+    return {};
+  auto prefetch = wait.getFuture().getDefiningOp<offload::PrefetchOp>();
+  if (!prefetch || !prefetch->hasOneUse())
+    return {};
+  Value source = prefetch.getSource();
+  while (Operation *view = source.getDefiningOp()) {
+    if (view->getNumOperands() != 1 || !isMemoryEffectFree(view))
+      return {};
+    source = view->getOperand(0);
+  }
+  return isa<BlockArgument>(source) ? prefetch : offload::PrefetchOp();
 }
 
 /// Position of the last op in the block that uses the value, itself or in a
@@ -97,7 +130,7 @@ void StorageBuilder::addValue(Value value, uint32_t storage, Storages &result) {
 }
 
 uint32_t StorageBuilder::newStorage(Value value, Storages &result) {
-  int64_t bytes = byteSize(value.getType());
+  int64_t bytes = byteSize(getDeviceType(value.getType()));
   uint32_t storage = result.storages.size();
   result.storages.emplace_back();
   result.storages.back().bytes = llvm::alignTo(bytes, alignment);
@@ -133,26 +166,34 @@ uint32_t StorageBuilder::storageForResult(OpResult value, uint32_t position,
 }
 
 void StorageBuilder::visit(Operation *op, uint32_t position, Storages &result) {
+  if (isa<offload::PrefetchOp>(op) && op->hasOneUse() &&
+      getStreamed(*op->user_begin()))
+    return; // its wait stands for both
+  if (offload::PrefetchOp prefetch = getStreamed(op)) {
+    uint32_t storage = newStorage(op->getResult(0), result);
+    result.storages[storage].streamedBy = prefetch;
+    return;
+  }
   llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());
   if (op->getNumRegions())
     getUsedValuesDefinedAbove(op->getRegions(), operands);
   llvm::SmallSetVector<Value, 4> read;
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
   for (Value operand : operands)
-    if (isTensor(operand))
+    if (isOnDevice(operand))
       read.insert(operand);
   if (destination)
     for (Value init : destination.getDpsInits())
       if (declarations.contains(init))
         read.remove(init);
 
-  bool isFree = model.getCost(op).seconds <= 0;
+  bool isFree = !isa<MovementOpInterface>(op) && model.getCost(op).seconds <= 0;
   if (isFree && !read.empty() && op->getNumRegions() == 0 &&
       !declarations.contains(read.front()) && op->getNumResults() > 0) {
     result.views.insert(op);
     for (OpResult value : op->getResults())
       if (auto source = result.storageOf.find(read.front());
-          isTensor(value) && source != result.storageOf.end()) {
+          isOnDevice(value) && source != result.storageOf.end()) {
         result.viewed[value] = read.front();
         addValue(value, source->second, result);
       }
@@ -171,7 +212,7 @@ void StorageBuilder::visit(Operation *op, uint32_t position, Storages &result) {
     addUse(value, position, /*reads=*/true, /*writes=*/false, result);
   }
   for (OpResult value : op->getResults()) {
-    if (!isTensor(value))
+    if (!isOnDevice(value))
       continue;
     uint32_t storage = storageForResult(value, position, result);
     if (!result.storageOf.contains(value))
@@ -230,7 +271,7 @@ void StorageBuilder::build(Block &block, Storages &result, bool ownsResults) {
   }
   uint32_t end = result.ops.size();
   for (BlockArgument argument : block.getArguments())
-    if (isTensor(argument)) {
+    if (isOnDevice(argument)) {
       uint32_t storage = newStorage(argument, result);
       result.storages[storage].argument = argument.getArgNumber();
     }

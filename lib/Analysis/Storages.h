@@ -30,6 +30,9 @@ struct Storage {
   /// returned).
   uint32_t lastUse = 0;
   std::optional<uint32_t> argument;
+  /// A copy of (a part of) an argument that lives in a tier, fetched by this op
+  /// and waited for once.
+  Operation *streamedBy = nullptr;
   /// It is returned: the caller owns the memory.
   bool isReturned = false;
 };

@@ -83,6 +83,11 @@ Value RuntimeCallBuilder::nullPointer() {
   return LLVM::ZeroOp::create(builder, loc, pointerType);
 }
 
+Value RuntimeCallBuilder::advance(Value pointer, Value bytes) {
+  return LLVM::GEPOp::create(builder, loc, pointerType, builder.getI8Type(),
+                             pointer, ValueRange{bytes});
+}
+
 Value RuntimeCallBuilder::pointerTo(Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   Value address =

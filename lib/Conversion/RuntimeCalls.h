@@ -32,6 +32,8 @@ public:
 
   /// Pointer to the first element of a buffer.
   Value pointerTo(Value memref);
+  /// The pointer, so many bytes further.
+  Value advance(Value pointer, Value bytes);
   Value i64(int64_t value);
   Value i32(int64_t value);
   Value f64(double value);

@@ -40,6 +40,7 @@ static constexpr Phase kPhases[] = {
      "hypershard-verify-partitioned"},
     {"hp-offload", "Phase 6: fit the program into the device's memory",
      "hp-fuse,"
+     "offload-split-large-ops,"
      "offload-plan-transfers,"
      "offload-insert-transfers,"
      "offload-verify-tiers"},

@@ -483,6 +483,13 @@ HP_API void hp_rt_wait(void *future);
 HP_API void *hp_rt_copy_start(void *target, int32_t target_tier,
                               const void *source, int32_t source_tier,
                               int64_t bytes);
+/* Row i of the target becomes row rows[i] of the source, which is in another
+ * tier and has num_rows rows of row_bytes. rows is read before the call
+ * returns. */
+HP_API void *hp_rt_copy_rows_start(void *target, const void *source,
+                                   int32_t source_tier, int64_t row_bytes,
+                                   int64_t num_rows, const int64_t *rows,
+                                   int64_t count);
 HP_API void hp_rt_copy_wait(void *copy);
 
 /* Between the devices of a run, also of different groups; peer is a device

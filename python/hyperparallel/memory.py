@@ -112,7 +112,8 @@ def _plan(base: ir.Module, room: int, capacity: int, name: str) -> tuple[ir.Modu
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         report = Path(temporary) / "offload.json"
         steps = (
-            f"hp-fuse,offload-plan-transfers{{capacity={room}{{report}}}},offload-insert-transfers,offload-verify-tiers"
+            f"hp-fuse,offload-split-large-ops{{capacity={room}}},offload-plan-transfers{{capacity={room}{{report}}}},"
+            "offload-insert-transfers,offload-verify-tiers"
         )
         handler: Any = candidate.context.attach_diagnostic_handler(listen)
         try:

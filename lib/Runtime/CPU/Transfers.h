@@ -27,12 +27,17 @@ class Transfers {
 public:
   Transfer *start(Device &device, void *target, int32_t targetTier,
                   const void *source, int64_t bytes);
+  Transfer *startRows(Device &device, void *target, const void *source,
+                      int64_t rowBytes, const int64_t *rows, int64_t count);
   /// Waits and forgets; false if there is no such transfer.
   bool finish(Device &device, Transfer *transfer);
   /// Waits for all copies, so that their memory may be reused.
   void drain();
 
 private:
+  Transfer *enqueue(Device &device, bool isIncoming, const char *name,
+                    int64_t bytes, std::function<void()> copy);
+
   Stream *incoming = nullptr; ///< the context owns the streams
   Stream *outgoing = nullptr;
   std::vector<std::unique_ptr<Transfer>> running;

@@ -13,7 +13,8 @@
 //      then on its uses, and those of its views, are uses of what was fetched;
 //      a view that was made earlier is made again.
 //   3. A move around the end of the step gives the argument its tier: what is
-//      fetched then is the argument itself.
+//      fetched then is the argument itself. What was fetched from an argument
+//      in a tier already is fetched where the plan says instead.
 //
 // Cost: linear in ops and in the uses of the values that move.
 // Limits: one block; a value that moves is moved as a whole.
@@ -60,6 +61,7 @@ private:
   void insertMoves(Value value, ArrayRef<MoveAttr> moves);
   SmallVector<PlacedUse> collectUses(Value value);
   unsigned positionOf(Operation *user);
+  PrefetchOp getStreamedBy(Value value);
   Operation *opAt(int64_t position);
   void setBuilderAfter(OpBuilder &builder, int64_t position);
 
@@ -69,9 +71,19 @@ private:
   SmallVector<Value> values;
   DenseMap<Operation *, unsigned> positions;
   llvm::MapVector<Value, SmallVector<MoveAttr>> moves;
+  /// Others may be placed by them until all is done.
+  SmallVector<Operation *> replaced;
 };
 
 } // namespace
+
+/// The prefetch that fetches the value from an argument in a tier, or null.
+PrefetchOp Inserter::getStreamedBy(Value value) {
+  std::optional<uint32_t> storage = storages.lookup(value);
+  return storage ? dyn_cast_or_null<PrefetchOp>(
+                       storages.getStorages()[*storage].streamedBy)
+                 : PrefetchOp();
+}
 
 LogicalResult Inserter::check(MoveAttr move) {
   int64_t end = storages.getOps().size();
@@ -92,7 +104,8 @@ LogicalResult Inserter::check(MoveAttr move) {
     return function.emitError("expected a tensor on the device that is no view "
                               "to move but got ")
            << value.getType() << " in " << move;
-  if (move.goesAround() && (!isa<BlockArgument>(value) || !move.getClean()))
+  bool isStateOfCaller = isa<BlockArgument>(value) || getStreamedBy(value);
+  if (move.goesAround() && (!isStateOfCaller || !move.getClean()))
     return function.emitError(
                "expected an argument that the step leaves as it is "
                "to live in a tier between steps but got another "
@@ -169,6 +182,18 @@ SmallVector<PlacedUse> Inserter::collectUses(Value value) {
   return uses;
 }
 
+/// Views of an argument, made again at another place.
+static Value makeAgain(OpBuilder &builder, Value view) {
+  SmallVector<Operation *> chain;
+  for (Value value = view; Operation *op = value.getDefiningOp();
+       value = op->getOperand(0))
+    chain.push_back(op);
+  IRMapping mapping;
+  for (Operation *op : llvm::reverse(chain))
+    builder.clone(*op, mapping);
+  return mapping.lookupOrDefault(view);
+}
+
 /// What stands for `view` if `root` is replaced by `fetched`; made before op
 /// `before` unless it was made already.
 static Value makeViewAgain(Value view, Value root, Operation *before,
@@ -193,6 +218,7 @@ void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
   auto deviceType = cast<RankedTensorType>(value.getType());
   SmallVector<PlacedUse> uses = collectUses(value);
   Value below, current = value;
+  PrefetchOp streamed = getStreamedBy(value);
   if (list.front().goesAround()) {
     below = value;
     current = {};
@@ -224,8 +250,10 @@ void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
     if (next == uses.end())
       continue;
     builder.setInsertionPoint(opAt(move.getPrefetchBefore()));
+    Value source = streamed ? makeAgain(builder, streamed.getSource()) : below;
     Value future = PrefetchOp::create(
-        builder, loc, FutureType::get(builder.getContext(), deviceType), below);
+        builder, loc, FutureType::get(builder.getContext(), deviceType),
+        source);
     Operation *firstUser = opAt(next->position);
     builder.setInsertionPoint(firstUser);
     Value fetched = WaitOp::create(builder, loc, future);
@@ -244,6 +272,10 @@ void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
     builder.setInsertionPoint(opAt(list.front().getFreeBefore()));
     if (current)
       DetachOp::create(builder, loc, current);
+    if (streamed) {
+      replaced.append({value.getDefiningOp(), streamed});
+      return;
+    }
     unsigned argument = cast<BlockArgument>(value).getArgNumber();
     Type placed = inTier(deviceType, list.front().getTier());
     value.setType(placed);
@@ -257,9 +289,15 @@ void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
 void Inserter::insert() {
   for (auto &[value, list] : moves)
     insertMoves(value, list);
-  // Views that nobody needs any more would be views of tensors in tiers.
-  for (Operation *op : llvm::reverse(storages.getOps()))
-    if (storages.isView(op) && op->use_empty())
+  for (Operation *op : replaced)
+    op->erase();
+  // Views that nobody needs any more would be views of tensors in tiers, and
+  // copies that nobody waits for are none.
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops))
+    if (op->getNumOperands() > 0 && isOpTriviallyDead(op))
       op->erase();
 }
 

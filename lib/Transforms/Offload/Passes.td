@@ -8,6 +8,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SplitLargeOpsPass : Pass<"offload-split-large-ops", "ModuleOp"> {
+  let summary = "Do ops that need more memory than there is in parts";
+  let description = [{
+    Where an op of the entry function needs more than `capacity` because of a
+    parameter, the parameter lives in a tier: contractions over it are done in
+    parts, each fetched by itself, and an embedding fetches the rows that it reads
+    (`offload.prefetch_rows`). A program whose ops fit stays as it is. Runs after
+    `hp-fuse`, before `offload-plan-transfers`.
+  }];
+  let options = [
+    Option<"capacity", "capacity", "int64_t", "0",
+           "Bytes of device memory; 0: what the machine says">,
+    Option<"entry", "entry", "std::string", "\"main\"", "The entry function">,
+  ];
+  let statistics = [
+    Statistic<"numParts", "num-parts", "Parts of contractions made">,
+    Statistic<"numRowReads", "num-row-reads", "Ops that fetch rows of a table">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::hyperparallel::offload::OffloadDialect",
+                           "::mlir::hyperparallel::supernode::SupernodeDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def PlanTransfersPass : Pass<"offload-plan-transfers", "ModuleOp"> {
   let summary = "Decide which values leave the device between two uses";
   let description = [{
@@ -63,7 +88,7 @@ def VerifyTiersPass : Pass<"offload-verify-tiers", "ModuleOp"> {
   let summary = "Check that only copies touch what is not on the device";
   let description = [{
     After phase 6: a tensor in a tier is an operand or result of `offload` ops,
-    of calls, functions, loops, branches and their terminators alone, and no
+    of slices, calls, functions, loops, branches and their terminators alone, and no
     decision of a plan is left unwritten.
   }];
 }

@@ -114,7 +114,9 @@ static bool settleArguments(const TransferProblem &problem, Plan &plan) {
   ArrayRef<Storage> storages = problem.storages.getStorages();
   SmallVector<std::optional<uint32_t>> wanted(problem.places);
   for (const Spill &spill : plan.spills)
-    if (spill.storage < storages.size() && storages[spill.storage].argument &&
+    if (spill.storage < storages.size() &&
+        (storages[spill.storage].argument ||
+         storages[spill.storage].streamedBy) &&
         !wanted[spill.storage])
       wanted[spill.storage] = spill.tier;
   for (const Spill &spill : plan.spills)

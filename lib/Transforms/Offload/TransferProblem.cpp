@@ -142,6 +142,24 @@ LogicalResult TransferProblem::addArgument(uint32_t number, uint32_t storage) {
   return success();
 }
 
+/// A copy of what lives in a tier: there from its first to its last use at
+/// most, and never between steps.
+LogicalResult TransferProblem::addStreamed(uint32_t storage) {
+  planner::Storage &entry = problem.storages[storage];
+  auto prefetch = cast<PrefetchOp>(storages.getStorages()[storage].streamedBy);
+  TierAttr name = getTier(prefetch.getSource().getType());
+  auto tier = llvm::find(tiers, name);
+  if (tier == tiers.end())
+    return prefetch.emitError("expected a tier that copies reach ")
+           << model.getGroup().getMemory() << " from but got "
+           << name.getName();
+  entry.persistent = entry.mayStartBelow = entry.clean = true;
+  entry.pinned = false;
+  entry.homeTier = tier - tiers.begin();
+  places[storage] = entry.homeTier;
+  return success();
+}
+
 LogicalResult TransferProblem::addStorages() {
   places.resize(storages.getStorages().size());
   for (const Storage &storage : storages.getStorages()) {
@@ -152,6 +170,8 @@ LogicalResult TransferProblem::addStorages() {
   }
   for (auto [number, storage] : llvm::enumerate(storages.getStorages())) {
     if (storage.argument && failed(addArgument(*storage.argument, number)))
+      return failure();
+    if (storage.streamedBy && failed(addStreamed(number)))
       return failure();
     for (StorageUse use : storage.uses)
       problem.uses.push_back({use.op, uint32_t(number), use.reads, use.writes});
@@ -188,6 +208,17 @@ std::string TransferProblem::getName(uint32_t storage) const {
   }
   Value first = entry.values.front();
   Operation *op = first.getDefiningOp();
+  if (entry.streamedBy) {
+    Value source = entry.streamedBy->getOperand(0);
+    std::string part;
+    for (; Operation *view = source.getDefiningOp();
+         source = view->getOperand(0))
+      part = " (a part of it)";
+    unsigned number = cast<BlockArgument>(source).getArgNumber();
+    auto name = const_cast<FunctionOpInterface &>(function)
+                    .getArgAttrOfType<StringAttr>(number, "hp.name");
+    return (name ? name.str() : "argument " + std::to_string(number)) + part;
+  }
   std::string name = op->getName().getStringRef().str();
   if (auto path = op->getAttrOfType<StringAttr>("hp.path"))
     name = path.str();

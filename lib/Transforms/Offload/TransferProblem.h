@@ -41,6 +41,7 @@ private:
   void addOperations();
   LogicalResult addStorages();
   LogicalResult addArgument(uint32_t number, uint32_t storage);
+  LogicalResult addStreamed(uint32_t storage);
 };
 
 } // namespace mlir::hyperparallel::offload

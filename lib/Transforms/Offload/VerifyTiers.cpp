@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // An op may have a tensor in a tier as operand or result if it is of the
-// offload dialect or hands values on unread: calls, returns, and the ops and
-// terminators of control flow. One walk.
+// offload dialect or hands values on unread: slices, calls, returns, and the
+// ops and terminators of control flow. One walk.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/Offload/Passes.h"
 
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace mlir::hyperparallel::offload {
 #define GEN_PASS_DEF_VERIFYTIERSPASS
@@ -20,8 +21,16 @@ using namespace mlir;
 using namespace mlir::hyperparallel;
 using namespace mlir::hyperparallel::offload;
 
+/// A part of a tensor, which is where the tensor is.
+static bool isSlice(Operation *op) {
+  return isa<OffsetSizeAndStrideOpInterface>(op) && op->getNumOperands() == 1 &&
+         op->getNumResults() == 1 &&
+         offload::getTier(op->getOperand(0).getType()) ==
+             offload::getTier(op->getResult(0).getType());
+}
+
 static bool handsOn(Operation *op) {
-  return isa<OffloadDialect>(op->getDialect()) ||
+  return isSlice(op) || isa<OffloadDialect>(op->getDialect()) ||
          isa<CallOpInterface, RegionBranchOpInterface, BranchOpInterface>(op) ||
          op->hasTrait<OpTrait::ReturnLike>();
 }

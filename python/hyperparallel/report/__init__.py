@@ -2,8 +2,7 @@
 """What a simulated or a measured step looks like: a page, a Perfetto trace, a summary in the terminal.
 
 Everything here reads timelines (:mod:`hyperparallel.simulator.timeline`) and nothing else, so that a prediction and a
-measurement are shown by the same code, alone or side by side.
-
+measurement are shown by the same code, alone or side by side. ``hp report`` is the command line of it.
 """
 
 from __future__ import annotations

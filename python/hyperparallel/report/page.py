@@ -61,7 +61,7 @@ def _columns(tasks: Sequence[TaskSpan], kinds: Sequence[Sequence[str]], strings:
     return {
         "op": [strings[task.op] for task in tasks],
         "path": [strings[task.path] for task in tasks],
-        "kind": [strings[kind_of(task.op, kinds[task.group][task.stream])] for task in tasks],
+        "kind": [strings[kind_of(task, kinds[task.group][task.stream])] for task in tasks],
         "group": [task.group for task in tasks],
         "stream": [task.stream for task in tasks],
         "start": [round(task.start, _PICOSECONDS) for task in tasks],

@@ -54,7 +54,7 @@ def _stream(tasks: Sequence[TaskSpan], name: str, kind: str, pid: int, tid: int)
         {
             "ph": "X",
             "name": task.op,
-            "cat": kind_of(task.op, kind),
+            "cat": kind_of(task, kind),
             "pid": pid,
             "tid": tid + track,
             "ts": _time(task.start),

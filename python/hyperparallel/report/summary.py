@@ -18,6 +18,8 @@ MATMUL = "matmul"
 KERNEL = "other kernels"
 _CONTRACTION = re.compile(r"matmul|contract|conv|matvec|vecmat|\bdot\b|mmt4d")
 _DIALECT = re.compile(r"^(hypershard|hypermpmd|offload|supernode|linalg|tensor)\.")
+_GENERIC = {"linalg.generic"}
+_DENSE = 4.0  # FLOP for each byte; the costliest elementwise functions do 2 to 3
 _COPIES = {"h2d": "copy in", "d2h": "copy out"}
 
 
@@ -106,13 +108,20 @@ def bare(op: str) -> str:
     return _DIALECT.sub("", op)
 
 
-def kind_of(op: str, stream_kind: str) -> str:
-    """What kind of work a task is, the same for a prediction and a measurement of it."""
+def kind_of(task: TaskSpan, stream_kind: str) -> str:
+    """What kind of work a task is, the same for a prediction and a measurement of it.
+
+    A generic op does not say that it is a matrix product, so its operations have to: a product does several for each
+    byte, elementwise work few. Products with a vector, which do not, count among the other kernels where they are generic.
+    """
     if stream_kind in _COPIES:
         return _COPIES[stream_kind]
     if stream_kind in ("communication", "network"):
-        return bare(op)
-    return MATMUL if _CONTRACTION.search(op) else KERNEL
+        return bare(task.op)
+    if _CONTRACTION.search(task.op):
+        return MATMUL
+    is_dense = bool(task.flops and task.bytes) and (task.flops or 0.0) >= _DENSE * (task.bytes or 0.0)
+    return MATMUL if is_dense and task.op in _GENERIC else KERNEL
 
 
 def _total(values: Sequence[float | None]) -> float | None:
@@ -167,7 +176,7 @@ def summarise(timeline: Timeline) -> Summary:
     streams = [[str(stream.kind) for stream in group.streams] for group in timeline.groups]
 
     def kind(task: TaskSpan) -> str:
-        return kind_of(task.op, streams[task.group][task.stream])
+        return kind_of(task, streams[task.group][task.stream])
 
     return Summary(
         name=timeline.name,

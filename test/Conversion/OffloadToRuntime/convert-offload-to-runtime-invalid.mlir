@@ -19,14 +19,6 @@ func.func @element(%w: tensor<4xi7, #offload.tier<pool>>) -> tensor<4xi7> {
 
 // -----
 
-func.func @never(%w: tensor<4xf32, #offload.tier<pool>>) {
-  // expected-error @below {{expected an offload.wait for the copy but got none; its target would be freed while it runs}}
-  %f = offload.prefetch %w : tensor<4xf32, #offload.tier<pool>> -> <tensor<4xf32>>
-  return
-}
-
-// -----
-
 func.func @elsewhere(%w: tensor<4xf32, #offload.tier<pool>>, %c: i1, %x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @below {{expected the copy to be waited for in the block where it starts}}
   %f = offload.prefetch %w : tensor<4xf32, #offload.tier<pool>> -> <tensor<4xf32>>
@@ -38,4 +30,14 @@ func.func @elsewhere(%w: tensor<4xf32, #offload.tier<pool>>, %c: i1, %x: tensor<
     scf.yield %x : tensor<4xf32>
   }
   return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func @scattered(%w: tensor<8x4xf32, #offload.tier<pool>>) -> tensor<8x2xf32> {
+  %p = tensor.extract_slice %w[0, 0] [8, 2] [1, 1] : tensor<8x4xf32, #offload.tier<pool>> to tensor<8x2xf32, #offload.tier<pool>>
+  // expected-error @below {{expected a contiguous part of a tensor to copy but got a slice that is not}}
+  %f = offload.prefetch %p : tensor<8x2xf32, #offload.tier<pool>> -> <tensor<8x2xf32>>
+  %d = offload.wait %f : <tensor<8x2xf32>>
+  return %d : tensor<8x2xf32>
 }

@@ -21,3 +21,11 @@ func.func @main(%w: !pool, %v: !pool, %x: tensor<4xf32>, %c: i1) -> (tensor<4xf3
   }
   return %y, %u : tensor<4xf32>, !pool
 }
+
+// CHECK-LABEL: func.func @part(
+func.func @part(%w: tensor<8xf32, #offload.tier<pool>>) -> tensor<4xf32> {
+  %p = tensor.extract_slice %w[2] [4] [1] : tensor<8xf32, #offload.tier<pool>> to !pool
+  %f = offload.prefetch %p : !pool -> <tensor<4xf32>>
+  %d = offload.wait %f : <tensor<4xf32>>
+  return %d : tensor<4xf32>
+}

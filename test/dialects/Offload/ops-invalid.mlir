@@ -143,3 +143,35 @@ func.func private @freed_early() attributes {offload.moves = [#offload.move<valu
 
 // expected-error @below {{expected the value to come back before op 4 or a later one, or, around the end of the step, no later than op 2, but got op 3}}
 func.func private @back_early() attributes {offload.moves = [#offload.move<value = 0, tier = <pool>, evict_after = 2, free_before = 4, prefetch_before = 3, clean = true>]}
+
+// -----
+
+func.func @table_on_device(%t: tensor<8x4xf32>, %i: tensor<2xi64>) {
+  // expected-error @below {{expected a table in a tier but got 'tensor<8x4xf32>', which is on the device}}
+  %f = offload.prefetch_rows %t at %i : tensor<8x4xf32>, tensor<2xi64> -> <tensor<2x4xf32>>
+  return
+}
+
+// -----
+
+func.func @rows_in_tier(%t: tensor<8x4xf32, #offload.tier<pool>>, %i: tensor<2xi64, #offload.tier<pool>>) {
+  // expected-error @below {{expected indices and rows on the device but got 'tensor<2xi64, #offload.tier<pool>>' and 'tensor<2x4xf32>'}}
+  %f = offload.prefetch_rows %t at %i : tensor<8x4xf32, #offload.tier<pool>>, tensor<2xi64, #offload.tier<pool>> -> <tensor<2x4xf32>>
+  return
+}
+
+// -----
+
+func.func @index_type(%t: tensor<8x4xf32, #offload.tier<pool>>, %i: tensor<2xi32>) {
+  // expected-error @below {{expected a table with a dimension and indices of i64 but got 'tensor<8x4xf32, #offload.tier<pool>>' and 'tensor<2xi32>'}}
+  %f = offload.prefetch_rows %t at %i : tensor<8x4xf32, #offload.tier<pool>>, tensor<2xi32> -> <tensor<2x4xf32>>
+  return
+}
+
+// -----
+
+func.func @row_shape(%t: tensor<8x4xf32, #offload.tier<pool>>, %i: tensor<2xi64>) {
+  // expected-error @below {{expected 'tensor<2x4xf32>' but got 'tensor<4x2xf32>'}}
+  %f = offload.prefetch_rows %t at %i : tensor<8x4xf32, #offload.tier<pool>>, tensor<2xi64> -> <tensor<4x2xf32>>
+  return
+}

@@ -28,3 +28,11 @@ func.func @keep(%x: tensor<2xi8>) -> tensor<2xi8, #offload.tier<"node dram">> {
   offload.detach %x : tensor<2xi8>
   return %h : tensor<2xi8, #offload.tier<"node dram">>
 }
+
+// CHECK-LABEL: func.func @rows(
+func.func @rows(%t: tensor<8x4xf32, #offload.tier<pool>>, %i: tensor<2x3xi64>) -> tensor<2x3x4xf32> {
+  // CHECK: offload.prefetch_rows %{{.*}} at %{{.*}} : tensor<8x4xf32, #offload.tier<pool>>, tensor<2x3xi64> -> <tensor<2x3x4xf32>>
+  %f = offload.prefetch_rows %t at %i : tensor<8x4xf32, #offload.tier<pool>>, tensor<2x3xi64> -> <tensor<2x3x4xf32>>
+  %d = offload.wait %f : <tensor<2x3x4xf32>>
+  return %d : tensor<2x3x4xf32>
+}

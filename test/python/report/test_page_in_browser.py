@@ -215,6 +215,29 @@ def test_dragging_pans(show: Show) -> None:
     assert window(browser)[0] == pytest.approx(begin + 100 * 4.5 / browser.evaluate(f"{R}.lanes.pixels"))
 
 
+def test_fingers_pan_and_pinch(show: Show) -> None:
+    browser = show(two_layers(), screen=SCREENS[2])
+    x, y = place_of(browser, 1)
+
+    def touch(kind: str, *places: float) -> None:
+        points = [{"x": place, "y": y, "id": number} for number, place in enumerate(places)]
+        browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+
+    touch("touchStart", x - 20, x + 20)
+    for reach in (30, 40, 60, 80):
+        touch("touchMove", x - reach, x + reach)
+    touch("touchEnd")
+    begin, end = window(browser)
+    assert end - begin == pytest.approx(9 * 20 / 80, rel=0.05), "fingers four times as far apart"
+    touch("touchStart", x)
+    for way in (20, 40, 60):
+        touch("touchMove", x - way)
+    touch("touchEnd")
+    moved = window(browser)
+    assert moved[0] > begin
+    assert moved[1] - moved[0] == pytest.approx(end - begin)
+
+
 def test_keys_go_from_task_to_task_and_stream_to_stream(show: Show) -> None:
     browser = show(two_layers())
     browser.evaluate("document.getElementById('lanes').focus()")

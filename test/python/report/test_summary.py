@@ -13,7 +13,7 @@ from timelines import GIB, pipeline, two_layers
 from hyperparallel.report import print_comparison, print_summary, summarise
 from hyperparallel.report.summary import kind_of
 from hyperparallel.report.tracks import tracks_of
-from hyperparallel.simulator.timeline import Exposed, TierUse, Timeline
+from hyperparallel.simulator.timeline import Exposed, TaskSpan, TierUse, Timeline
 
 
 def test_causes_add_up_to_the_step() -> None:
@@ -61,6 +61,7 @@ def test_the_fullest_tier_is_the_one_nearest_to_its_capacity() -> None:
 @pytest.mark.parametrize(
     ("op", "stream", "kind"),
     [
+        ("linalg.generic", "compute", "other kernels"),
         ("linalg.batch_matmul", "compute", "matmul"),
         ("linalg.conv_2d_nchw_fchw", "compute", "matmul"),
         ("matmul", "compute", "matmul"),
@@ -71,7 +72,12 @@ def test_the_fullest_tier_is_the_one_nearest_to_its_capacity() -> None:
     ],
 )
 def test_kinds(op: str, stream: str, kind: str) -> None:
-    assert kind_of(op, stream) == kind
+    assert kind_of(TaskSpan(op, "", 0, 0, 0.0, 1.0), stream) == kind
+
+
+@pytest.mark.parametrize(("flops", "kind"), [(3e6, "other kernels"), (8e6, "matmul"), (None, "other kernels")])
+def test_a_generic_op_is_what_its_operations_say(flops: float | None, kind: str) -> None:
+    assert kind_of(TaskSpan("linalg.generic", "", 0, 0, 0.0, 1.0, flops, 1e6), "compute") == kind
 
 
 def test_tracks_hold_spans_that_nest_or_are_apart() -> None:

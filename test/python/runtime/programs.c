@@ -358,6 +358,14 @@ void copies_once(void **args, void **results) {
     hp_rt_copy_wait(copy);
 }
 
+/* p: bytes of a row, rows of the table, number of indices, indices. args[1] is
+ * the table, in the host's tier. */
+void copies_rows(void **args, void **results) {
+  PARAMS;
+  hp_rt_copy_wait(hp_rt_copy_rows_start(results[0], args[1], HP_TIER_HOST, p[0],
+                                        p[1], p + 3, p[2]));
+}
+
 /*--- Memory ---*/
 
 /* p: number of (bytes, tier) pairs, pairs; allocates all, then frees all but

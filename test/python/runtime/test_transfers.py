@@ -112,3 +112,23 @@ def test_the_trace_has_a_lane_for_each_direction(programs: Path, tmp_path: Path)
             key = (lanes[event["tid"]], event["name"])
             counts[key] = counts.get(key, 0) + 1
     assert counts == {("device 0 h2d stream", "prefetch"): 8, ("device 0 d2h stream", "store"): 4}
+
+
+def test_rows_come_in_the_order_of_their_indices(programs: Path) -> None:
+    table = np.random.default_rng(3).standard_normal((50, 7)).astype(np.float32)
+    rows = [49, 0, 7, 7, 23, 48]
+    words = np.array([28, 50, len(rows), *rows], dtype=np.int64)
+    result = np.zeros((len(rows), 7), np.float32)
+    with Runtime() as runtime:
+        statistics = runtime.load(programs).run("copies_rows", [[words, table]], [[result]], argument_tiers=TIERS)
+    np.testing.assert_array_equal(result, table[rows])
+    assert statistics.devices[0].prefetched_bytes == result.nbytes
+
+
+@pytest.mark.parametrize("row", [-1, 50])
+def test_a_row_outside_the_table_is_refused(programs: Path, row: int) -> None:
+    words = np.array([28, 50, 2, 3, row], dtype=np.int64)
+    with Runtime() as runtime, pytest.raises(RuntimeFailure, match=f"index of one of 50 rows but got {row}"):
+        runtime.load(programs).run(
+            "copies_rows", [[words, np.zeros((50, 7), np.float32)]], [[np.zeros((2, 7), np.float32)]]
+        )

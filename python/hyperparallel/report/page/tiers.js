@@ -163,7 +163,7 @@ class Memory {
 const fullness = (tier) => (tier.capacity ? tier.peak / tier.capacity : 0);
 const wordsOf = (tier) => bytes(tier.peak) + (tier.capacity === null ? "" : ` of ${bytes(tier.capacity)}`);
 
-// The whole step in a strip: how busy kernels and communication are in each pixel, and where the window is.
+// The whole step in a strip: how busy kernels, communication and copies are in each pixel, and where the window is.
 class Overview {
   constructor(runs, view) {
     this.runs = runs;
@@ -175,13 +175,13 @@ class Overview {
 
   layOut() {
     this.width = this.canvas.clientWidth;
-    this.strips = this.runs.map((run) => ["compute", "communication"].map((name) => this.density(run, name)));
+    this.strips = this.runs.map((run) => ["compute", "communication", "copy"].map((name) => this.density(run, name)));
   }
 
   density(run, name) {
     const parts = new Float64Array(Math.max(1, Math.ceil(this.width)));
     const scale = parts.length / (this.view.end - this.view.begin);
-    const kinds = name === "compute" ? ["compute", "task"] : ["communication", "network", "h2d", "d2h"];
+    const kinds = { compute: ["compute", "task"], communication: ["communication", "network"], copy: ["h2d", "d2h"] }[name];
     const lanes = run.lanes.filter((lane) => kinds.includes(lane.kind));
     const groups = new Set(run.lanes.map((lane) => lane.group)).size || 1;
     for (const lane of lanes) {
@@ -204,9 +204,9 @@ class Overview {
     const height = 34;
     const context = prepare(this.canvas, this.width, height);
     const each = (height - 4) / this.strips.length;
-    this.strips.forEach(([kernels, talk], index) => {
+    this.strips.forEach(([kernels, talk, copies], index) => {
       const floor = 2 + each * (index + 1) - 1;
-      for (const [colour, parts, share] of [[palette["tier-edge"], kernels, 1], [palette.communication, talk, 0.5]]) {
+      for (const [colour, parts, share] of [[palette["tier-edge"], kernels, 1], [palette.communication, talk, 0.5], [palette.copy, copies, 0.3]]) {
         context.beginPath();
         context.moveTo(0, floor);
         parts.forEach((part, x) => {
