@@ -53,6 +53,8 @@ _SHAPES = (
     (8, 128, 128, 64),
     (16, 32, 32, 32),
 )
+#: Second operands of so many elements are taken for weights: each step has another, which no cache holds any more.
+_WEIGHTS, _WEIGHT_COPIES = 1 << 18, 8
 _QUICK_SHAPES = tuple(_SHAPES[index] for index in (0, 1, 2, 3, 7, 9))
 _VECTOR = {
     "exp": ["math.exp {x}", "arith.addf {x}, {y}"],
@@ -123,7 +125,12 @@ def _standing(fit: Fit, what: str) -> str:
 def _matmuls(quick: bool) -> dict[str, list[MicroProgram]]:
     shapes = _QUICK_SHAPES if quick else _SHAPES
     found = {
-        "f32": [programs.matmul(f"f32_{index}", m, n, k, batch=batch) for index, (batch, m, n, k) in enumerate(shapes)]
+        "f32": [
+            programs.matmul(
+                f"f32_{index}", m, n, k, batch=batch, copies=1 if batch or n * k < _WEIGHTS else _WEIGHT_COPIES
+            )
+            for index, (batch, m, n, k) in enumerate(shapes)
+        ]
     }
     for element, rate in (("f64", 2e10), ("bf16", 2e10), ("f16", 2e10)):
         found[element] = [

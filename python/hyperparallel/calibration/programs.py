@@ -48,24 +48,30 @@ def _program(
     body: str,
     repeats: int,
     facts: Mapping[str, float],
+    copies: int = 1,
 ) -> MicroProgram:
-    """A step of the given body, which makes ``%d`` of the type of argument ``carried``, the value that is carried on."""
+    """A step of the given body, which makes ``%d`` of the type of argument ``carried``, the value that is carried on.
+
+    With more than one copy of argument 1, steps take them in turn.
+    """
     types = [_tensor(shape, element) for shape, element in arguments]
     signature = ", ".join(f"%a{index}: {type_}" for index, type_ in enumerate(types))
-    lines = [
-        f"func.func private @{name}_step({signature}) -> {types[carried]} {{",
-        body,
-        f"  return %d : {types[carried]}",
-    ]
-    lines += ["}", f"func.func @{name}({signature}) -> {types[carried]} {{"]
+    extra = "".join(f", %b{copy}: {types[1]}" for copy in range(1, copies))
+    result = types[carried]
+    lines = [f"func.func private @{name}_step({signature}) -> {result} {{", body, f"  return %d : {result}"]
+    lines += ["}", f"func.func @{name}({signature}{extra}) -> {result} {{"]
     value = f"%a{carried}"
     for turn in range(repeats):
-        given = ", ".join(value if index == carried else f"%a{index}" for index in range(len(types)))
-        lines.append(f"  %r{turn} = call @{name}_step({given}) : ({', '.join(types)}) -> {types[carried]}")
+        given = [f"%a{index}" for index in range(len(types))]
+        given[carried] = value
+        if turn % copies:
+            given[1] = f"%b{turn % copies}"
+        lines.append(f"  %r{turn} = call @{name}_step({', '.join(given)}) : ({', '.join(types)}) -> {result}")
         value = f"%r{turn}"
-    lines += [f"  return {value} : {types[carried]}", "}"]
-    plain = tuple((tuple(shape), element) for shape, element in arguments)
-    return MicroProgram(name, "\n".join(lines) + "\n", plain, (plain[carried],), repeats, facts)
+    lines += [f"  return {value} : {result}", "}"]
+    plain = [(tuple(shape), element) for shape, element in arguments]
+    plain += [plain[1]] * (copies - 1) if copies > 1 else []
+    return MicroProgram(name, "\n".join(lines) + "\n", tuple(plain), (plain[carried],), repeats, facts)
 
 
 def _repeats(seconds: float, most: int = 48) -> int:
@@ -78,9 +84,20 @@ def _zero(element: str) -> str:
 
 
 def matmul(
-    name: str, m: int, n: int, k: int, *, batch: int = 0, element: str = "f32", rate: float = 5e10
+    name: str,
+    m: int,
+    n: int,
+    k: int,
+    *,
+    batch: int = 0,
+    element: str = "f32",
+    rate: float = 5e10,
+    copies: int = 1,
 ) -> MicroProgram:
-    """A matrix product, or ``batch`` of them; ``rate`` is a guess, for the number of steps."""
+    """A matrix product, or ``batch`` of them; ``rate`` is a guess, for the number of steps.
+
+    With ``copies`` of the second operand, each step takes another, as the layers of a model do with their weights.
+    """
     lead = [batch] if batch else []
     a, b, c = [*lead, m, k], [*lead, k, n], [*lead, m, n]
     ta, tb, tc = (_tensor(shape, element) for shape in (a, b, c))
@@ -92,7 +109,8 @@ def matmul(
     )
     flops = 2.0 * max(1, batch) * m * n * k
     facts = {"m": m, "n": n, "k": k, "batch": max(1, batch)}
-    return _program(name, [(a, element), (b, element), (c, element)], 2, body, _repeats(flops / rate), facts)
+    repeats = max(copies, _repeats(flops / rate))
+    return _program(name, [(a, element), (b, element), (c, element)], 2, body, repeats, facts, copies)
 
 
 _ROW = "affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>"
