@@ -9,8 +9,8 @@ gradients are sent to the neighbour, who must be there to receive them, over a p
 a task, or the start or the end of a flow.
 
 `program`: the same as a program of tasks for 16 stages of 64 data-parallel members each on 1,024 dies, with an
-all-reduce of each stage's gradients; members are simulated once. `wall_s` is from the text to the timeline as JSON, of
-which three steps are simulated.
+all-reduce of each stage's gradients; members are simulated once. `wall_s` is from the text to the timeline as JSON;
+several steps are simulated, and one of the steady state is reported.
 """
 
 from __future__ import annotations

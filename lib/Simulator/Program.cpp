@@ -6,7 +6,7 @@
 //    program order) and is a transfer over the innermost level that joins the
 //    first devices of the two groups, from one memory to the other.
 // 3. Where steps can overlap (something moves beside the kernels), the tasks
-//    are there three times: a step's reads of an argument wait for the task
+//    are there several times: a step's reads of an argument wait for the task
 //    that made it in the step before, and its first kernel for what the step
 //    before left open. Otherwise every step is as the first.
 //
@@ -26,14 +26,14 @@ using namespace mlir::hyperparallel::simulator;
 // Which programs there are
 //===----------------------------------------------------------------------===//
 
-static LogicalResult checkDevices(Operation *op, MachineAttr machine,
+static LogicalResult checkDevices(Location where, MachineAttr machine,
                                   int64_t devices, StringRef who) {
   if (devices <= machine.getNumDevices())
     return success();
   InFlightDiagnostic error =
-      op->emitError() << "expected at most the " << machine.getNumDevices()
-                      << " devices that the machine " << machine.getName()
-                      << " has but " << who << " uses " << devices;
+      emitError(where) << "expected at most the " << machine.getNumDevices()
+                       << " devices that the machine " << machine.getName()
+                       << " has but " << who << " uses " << devices;
   error.attachNote() << "simulate it on a larger one, such as "
                      << machine.getName().split('@').first << '@' << devices;
   return failure();
@@ -57,12 +57,13 @@ hyperparallel::findPrograms(ModuleOp module, StringRef entry) {
                              cast<IntegerAttr>(range[1]).getInt()}};
     auto [other, isNew] = names.try_emplace(name.getValue(), function);
     if (!isNew)
-      return function.emitError() << "expected the name of one program but "
-                                  << name << " is that of another, too";
+      return emitError(function.getLoc())
+             << "expected the name of one program but " << name
+             << " is that of another, too";
     if (function.isExternal() || !function.getFunctionBody().hasOneBlock())
-      return function.emitError()
+      return emitError(function.getLoc())
              << "expected the program " << name << " to have one block";
-    if (failed(checkDevices(function, machine,
+    if (failed(checkDevices(function.getLoc(), machine,
                             program.devices.first + program.devices.count,
                             program.name)))
       return failure();
@@ -75,12 +76,13 @@ hyperparallel::findPrograms(ModuleOp module, StringRef entry) {
       SymbolTable::lookupSymbolIn(module, entry));
   if (!function || function.isExternal() ||
       !function.getFunctionBody().hasOneBlock())
-    return module.emitError()
+    return emitError(module.getLoc())
            << "expected a function @" << entry << " with one block to simulate";
   int64_t devices = 1;
   for (auto mesh : module.getOps<hypershard::MeshOp>())
     devices = std::max(devices, mesh.getMesh().getNumDevices());
-  if (failed(checkDevices(module, machine, devices, "the program's mesh")))
+  if (failed(checkDevices(module.getLoc(), machine, devices,
+                          "the program's mesh")))
     return failure();
   programs.push_back({"main", function, {0, devices}});
   return programs;
@@ -232,13 +234,14 @@ static void joinSteps(Problem &problem, const StepLinks &links, TaskId count,
     problem.tasks[base + task].residency[part].atStart = 0;
 }
 
-static void repeatStep(ProgramTasks &program, ArrayRef<StepLinks> links) {
+static void repeatStep(ProgramTasks &program, ArrayRef<StepLinks> links,
+                       unsigned steps) {
   bool overlaps = llvm::any_of(program.tasks, [](const ProgramTask &task) {
     return task.movement.has_value();
   });
   if (!overlaps)
     return;
-  program.steps = 3;
+  program.steps = steps;
   Problem &problem = program.problem;
   TaskId count = program.tasks.size();
   size_t releases = problem.releases.size();
@@ -251,12 +254,11 @@ static void repeatStep(ProgramTasks &program, ArrayRef<StepLinks> links) {
   }
 }
 
-FailureOr<ProgramTasks>
-hyperparallel::makeProgramTasks(ModuleOp module,
-                                SmallVector<GroupProgram> programs) {
+FailureOr<ProgramTasks> hyperparallel::makeProgramTasks(
+    ModuleOp module, ArrayRef<GroupProgram> programs, unsigned steps) {
   MachineAttr machine = getMachineOrDefault(module);
   ProgramTasks result;
-  result.groups = std::move(programs);
+  result.groups.assign(programs.begin(), programs.end());
   MachineResources resources(machine);
   Messages messages;
   std::vector<StepLinks> links;
@@ -279,7 +281,7 @@ hyperparallel::makeProgramTasks(ModuleOp module,
   }
   if (failed(MessageMatcher(resources, memories, result).match(messages)))
     return failure();
-  repeatStep(result, links);
+  repeatStep(result, links, steps);
   result.problem.numStreams = result.streams.size();
   llvm::append_range(result.links, resources.getLinks());
   for (const LinkInfo &link : result.links)

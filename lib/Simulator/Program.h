@@ -53,9 +53,11 @@ struct ProgramTasks {
   SmallVector<LinkInfo> links;
   /// Of one step, group by group, in program order.
   std::vector<ProgramTask> tasks;
-  /// Where steps overlap, three of them: the second has one before and one
-  /// after it, as every step of a long run.
+  /// Several where steps overlap, so that some have a step before and one after
+  /// them, as every step of a long run.
   unsigned steps = 1;
+  /// The step that is reported, counted from 0.
+  unsigned reported = 0;
   /// Task i of step k is task k * tasks.size() + i.
   simulator::Problem problem;
 };
@@ -67,9 +69,11 @@ FailureOr<SmallVector<GroupProgram>> findPrograms(ModuleOp module,
 
 /// Turns programs, with everything they call, into tasks. Cost: linear in the
 /// ops that are executed, calls expanded. Fails with a located error where a
-/// program does not fit the machine or the others.
+/// program does not fit the machine or the others. `steps`: how many there are
+/// where steps can overlap.
 FailureOr<ProgramTasks> makeProgramTasks(ModuleOp module,
-                                         SmallVector<GroupProgram> programs);
+                                         ArrayRef<GroupProgram> programs,
+                                         unsigned steps);
 
 struct SimulationOptions {
   /// Times vary by up to this part.

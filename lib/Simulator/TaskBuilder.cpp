@@ -51,15 +51,15 @@ StreamId TaskBuilder::getStream(StreamKind kind, const Twine &name) {
   return result.streams.size() - 1;
 }
 
-FailureOr<TierId> TaskBuilder::getTier(Operation *op, StringRef name) {
+FailureOr<TierId> TaskBuilder::getTier(Location where, StringRef name) {
   for (TierId id = firstTier; id < result.tiers.size(); ++id)
     if (result.tiers[id].tier.getName() == name)
       return id;
   TierAttr tier = machine().getTier(name);
   if (!tier) {
     InFlightDiagnostic error =
-        op->emitError() << "expected a tier of the machine "
-                        << machine().getName() << " but got \"" << name << '"';
+        emitError(where) << "expected a tier of the machine "
+                         << machine().getName() << " but got \"" << name << '"';
     Diagnostic &note = error.attachNote() << "it has ";
     llvm::interleaveComma(machine().getTiers(), note,
                           [&](TierAttr one) { note << one.getName(); });
@@ -325,8 +325,8 @@ LogicalResult TaskBuilder::addTask(Operation *op, const TaskCost &cost,
 
 LogicalResult TaskBuilder::describeCopy(Operation *op, const Movement &movement,
                                         Task &task) {
-  FailureOr<TierId> from = getTier(op, movement.from);
-  FailureOr<TierId> to = getTier(op, movement.to);
+  FailureOr<TierId> from = getTier(op->getLoc(), movement.from);
+  FailureOr<TierId> to = getTier(op->getLoc(), movement.to);
   if (failed(from) || failed(to))
     return failure();
   TierAttr source = result.tiers[*from].tier, target = result.tiers[*to].tier;
@@ -407,7 +407,7 @@ LogicalResult TaskBuilder::addMovement(MovementOpInterface op,
     use(buffer, id);
     buffers[buffer].readers.push_back(id);
   }
-  TierId target = *getTier(op, movement.to);
+  TierId target = *getTier(op->getLoc(), movement.to);
   for (OpResult value : op->getResults()) {
     uint32_t buffer = newBuffer(movement.bytes, target);
     use(buffer, id);
@@ -498,7 +498,7 @@ LogicalResult TaskBuilder::addArguments(Environment &values) {
         number, SupernodeDialect::kTierAttrName);
     if (offload::TierAttr encoding = offload::getTier(argument.getType()))
       name = encoding.getName();
-    if (name && failed(tier = getTier(function, name)))
+    if (name && failed(tier = getTier(function.getLoc(), name)))
       return failure();
     uint32_t buffer = newBuffer(byteSize(argument.getType()), *tier);
     auto role = function.getArgAttrOfType<StringAttr>(number, "hp.role");
@@ -529,12 +529,17 @@ LogicalResult TaskBuilder::addResults(ArrayRef<ValueInfo> returned) {
       continue;
     // Buffers of arguments come first, in order.
     Buffer &argument = buffers[entry->second];
-    if (argument.tier != made.tier)
-      return function.emitError()
-             << "expected result " << name << " to end in \""
-             << result.tiers[argument.tier].tier.getName()
-             << "\", where the argument of that name begins, but got \""
-             << result.tiers[made.tier].tier.getName() << '"';
+    if (argument.tier != made.tier) {
+      InFlightDiagnostic error =
+          emitError(function.getLoc())
+          << "expected result " << name << " to end in \""
+          << result.tiers[argument.tier].tier.getName()
+          << "\", where the argument of that name begins, but got \""
+          << result.tiers[made.tier].tier.getName() << '"';
+      error.attachNote() << "a step has to leave its state where the next one "
+                            "looks for it: copy it there at the end";
+      return failure();
+    }
     links.makers[entry->second] = info.task;
     if (!made.readers.empty())
       links.argumentReaders[entry->second] = made.readers;
@@ -566,7 +571,7 @@ void TaskBuilder::addResidency() {
 LogicalResult TaskBuilder::run() {
   compute = getStream(StreamKind::Compute, "compute");
   communication = getStream(StreamKind::Communication, "communication");
-  memory = *getTier(program.function, model.getGroup().getMemory());
+  memory = *getTier(program.function.getLoc(), model.getGroup().getMemory());
   Environment values;
   if (failed(addArguments(values)))
     return failure();

@@ -111,7 +111,7 @@ private:
   LogicalResult addResults(ArrayRef<ValueInfo> returned);
   void addResidency();
   simulator::StreamId getStream(StreamKind kind, const Twine &name);
-  FailureOr<simulator::TierId> getTier(Operation *op, StringRef name);
+  FailureOr<simulator::TierId> getTier(Location where, StringRef name);
   uint32_t newBuffer(double bytes, simulator::TierId tier);
   uint32_t bufferOfResult(OpResult value, const Environment &values,
                           simulator::Task &task);

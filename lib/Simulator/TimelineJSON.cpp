@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // The reported step is a window of time: all of it where one step was
-// simulated, else from the end of the first step to the end of the second. What
-// lies across an edge is cut there, so that in a steady state everything is in
-// the window once.
+// simulated, else from the end of the step before to its own. What lies across
+// an edge is cut there, so that in a steady state everything is in the window
+// once. That is the second step if the third takes as long; else more steps are
+// simulated until two of them do.
 //
 // Exposed seconds are differences of unions of spans: of communication beyond
 // kernels, of copies beyond both, and what is left of the window is bubble.
@@ -16,6 +17,7 @@
 #include "lib/Simulator/Program.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/JSON.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::hyperparallel;
@@ -23,6 +25,11 @@ using mlir::hyperparallel::simulator::Level;
 using mlir::hyperparallel::simulator::Result;
 using mlir::hyperparallel::simulator::Span;
 using mlir::hyperparallel::simulator::Task;
+
+/// Steps to simulate, of programs whose steps overlap.
+static constexpr unsigned kFewestSteps = 4, kMostSteps = 32;
+/// The part by which the times of steps in a steady state may differ.
+static constexpr double kSteady = 1e-3;
 
 static StringRef stringifyStreamKind(StreamKind kind) {
   switch (kind) {
@@ -133,18 +140,21 @@ static std::vector<Span> joined(std::vector<Span> a, ArrayRef<Span> b) {
   return a;
 }
 
-void TimelineWriter::findWindow() {
+/// When all tasks of a step have ended.
+static double endOfStep(const ProgramTasks &program, const Result &simulated,
+                        size_t step) {
   size_t count = program.tasks.size();
-  auto endOfStep = [&](size_t step) {
-    double end = 0;
-    for (size_t i = step * count; i < (step + 1) * count; ++i)
-      end = std::max(end, simulated.spans[i].end);
-    return end;
-  };
-  firstStep = endOfStep(0);
-  window = {0, firstStep};
-  if (program.steps > 1)
-    window = {firstStep, endOfStep(1)};
+  double end = 0;
+  for (size_t i = step * count; i < (step + 1) * count; ++i)
+    end = std::max(end, simulated.spans[i].end);
+  return end;
+}
+
+void TimelineWriter::findWindow() {
+  firstStep = endOfStep(program, simulated, 0);
+  unsigned step = program.reported;
+  window.start = step ? endOfStep(program, simulated, step - 1) : 0;
+  window.end = endOfStep(program, simulated, step);
 }
 
 void TimelineWriter::collect() {
@@ -462,7 +472,7 @@ void TimelineWriter::write() {
 static LogicalResult reportError(ModuleOp module, const ProgramTasks &program,
                                  const Result &simulated) {
   if (simulated.stuck.empty())
-    return module.emitError() << simulated.error;
+    return emitError(module.getLoc()) << simulated.error;
   auto opOf = [&](simulator::TaskId task) {
     return program.tasks[task % program.tasks.size()].op;
   };
@@ -479,21 +489,38 @@ static LogicalResult reportError(ModuleOp module, const ProgramTasks &program,
   return failure();
 }
 
+/// Do the last steps that have one after them take equally long?
+static bool isSteady(const ProgramTasks &program, const Result &simulated) {
+  auto end = [&](unsigned step) { return endOfStep(program, simulated, step); };
+  unsigned last = program.steps - 2;
+  double period = end(last) - end(last - 1);
+  double before = end(last - 1) - end(last - 2);
+  return std::abs(period - before) <= kSteady * period;
+}
+
 LogicalResult hyperparallel::simulateProgram(ModuleOp module, StringRef entry,
                                              SimulationOptions options,
                                              raw_ostream &os) {
   FailureOr<SmallVector<GroupProgram>> programs = findPrograms(module, entry);
   if (failed(programs))
     return failure();
-  FailureOr<ProgramTasks> program =
-      makeProgramTasks(module, std::move(*programs));
-  if (failed(program))
-    return failure();
-  program->problem.noise = options.noise;
-  program->problem.seed = options.seed;
-  Result simulated = simulator::simulate(program->problem);
-  if (!simulated.error.empty())
-    return reportError(module, *program, simulated);
+  FailureOr<ProgramTasks> program;
+  Result simulated;
+  for (unsigned steps = kFewestSteps; steps <= kMostSteps; steps *= 2) {
+    program = makeProgramTasks(module, *programs, steps);
+    if (failed(program))
+      return failure();
+    program->problem.noise = options.noise;
+    program->problem.seed = options.seed;
+    simulated = simulator::simulate(program->problem);
+    if (!simulated.error.empty())
+      return reportError(module, *program, simulated);
+    if (program->steps == 1)
+      break;
+    program->reported = steps == kFewestSteps ? 1 : steps - 2;
+    if (options.noise > 0 || isSteady(*program, simulated))
+      break;
+  }
   llvm::json::OStream json(os);
   TimelineWriter(module, entry, *program, simulated, json).write();
   return success();

@@ -352,9 +352,10 @@ def test_conservation(program: str) -> None:
         parts = (group.exposed.communication, group.exposed.transfer, group.exposed.bubble)
         exposed = sum(part or 0.0 for part in parts)
         assert group.streams[0].busy + exposed == pytest.approx(result.seconds, rel=1e-9, abs=1e-15)
+    # In a steady state no link carries more than it can; that two steps agree to a thousandth is taken for one.
     for link in result.links:
         assert link.utilisation is not None
-        assert link.utilisation <= slack
+        assert link.utilisation <= 1.002
     # What goes through a link is what its tasks move.
     moved = {use.name: use.bytes for use in result.links if str(use.kind) == "link"}
     assert set(moved) <= {"pool -> hbm", "hbm -> pool"}
