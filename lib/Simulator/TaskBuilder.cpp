@@ -392,10 +392,13 @@ LogicalResult TaskBuilder::addMovement(MovementOpInterface op,
       continue;
     StringRef tier =
         result.tiers[buffers[info->second.buffer].tier].tier.getName();
-    if (tier != movement.from)
-      return op->emitError()
-             << "expected its operand to be in \"" << movement.from
-             << "\" but it is in \"" << tier << '"';
+    // What is moved comes first; what says which part of it is on the device.
+    StringRef wanted = operand == op->getOperand(0)
+                           ? movement.from
+                           : result.tiers[memory].tier.getName();
+    if (tier != wanted)
+      return op->emitError() << "expected its operand to be in \"" << wanted
+                             << "\" but it is in \"" << tier << '"';
     read.push_back(info->second.buffer);
   }
   result.problem.tasks.push_back(std::move(task));

@@ -42,6 +42,11 @@ using namespace mlir::hyperparallel::offload;
 using linalg::GenericOp;
 using linalg::LinalgOp;
 
+/// Parts begin at multiples of this, as the tiles of large matrix products of
+/// the runtime do (lib/Runtime/CPU/Matmul.cpp): the sums are the same, bit for
+/// bit.
+static constexpr int64_t kRowMultiple = 320;
+
 //===----------------------------------------------------------------------===//
 // Contractions in parts
 //===----------------------------------------------------------------------===//
@@ -70,8 +75,8 @@ static std::optional<unsigned> getSplitLoop(LinalgOp op, OpOperand &operand) {
   if (map.getNumResults() == 0)
     return std::nullopt;
   unsigned loop = cast<AffineDimExpr>(map.getResult(0)).getPosition();
-  bool isParallel = op.getIteratorTypesArray()[loop] ==
-                    utils::IteratorType::parallel;
+  bool isParallel =
+      op.getIteratorTypesArray()[loop] == utils::IteratorType::parallel;
   if (!isParallel || !findLoop(op, *op.getDpsInitOperand(0), loop))
     return std::nullopt;
   return loop;
@@ -127,8 +132,10 @@ static void splitContraction(LinalgOp op, unsigned operandNumber, unsigned loop,
   auto fill = whole.getDefiningOp<linalg::FillOp>();
   if (fill)
     whole = fill.getOutputs()[0];
-  for (int64_t first = 0; first < size; first += rows) {
-    int64_t count = std::min(rows, size - first);
+  for (int64_t first = 0, count = 0; first < size; first += count) {
+    // A rest that is small beside the parts belongs to the last of them.
+    bool isLast = size - first <= rows + rows / 4;
+    count = isLast ? size - first : rows;
     SmallVector<Value> operands;
     for (OpOperand &operand : op->getOpOperands()) {
       Value value = &operand == init ? whole : operand.get();
@@ -180,9 +187,8 @@ static bool collectNumber(GenericOp op, Value value,
     if (argument.getArgNumber() >= op.getNumDpsInputs())
       return false;
     AffineMap map = op.getIndexingMapsArray()[argument.getArgNumber()];
-    return llvm::none_of(elementLoops, [&](unsigned loop) {
-      return map.isFunctionOfDim(loop);
-    });
+    return llvm::none_of(
+        elementLoops, [&](unsigned loop) { return map.isFunctionOfDim(loop); });
   }
   Operation *maker = value.getDefiningOp();
   if (maker->getBlock() != op.getBody())
@@ -280,15 +286,14 @@ static Value computeNumbers(OpBuilder &builder, GenericOp op,
           if (!read.numberOps.contains(&inner))
             continue;
           if (auto index = dyn_cast<linalg::IndexOp>(inner))
-            mapping.map(index.getResult(),
-                        linalg::IndexOp::create(body, loc,
-                                                newLoop[index.getDim()])
-                            .getResult());
+            mapping.map(
+                index.getResult(),
+                linalg::IndexOp::create(body, loc, newLoop[index.getDim()])
+                    .getResult());
           else
             body.clone(inner, mapping);
         }
-        Value number =
-            mapping.lookupOrDefault(read.number);
+        Value number = mapping.lookupOrDefault(read.number);
         linalg::YieldOp::create(
             body, loc,
             ValueRange(arith::IndexCastOp::create(body, loc, i64, number)));
@@ -313,9 +318,8 @@ static void readRows(GenericOp op, const RowRead &read) {
   llvm::append_range(shape, tableType.getShape().drop_front());
   Value future = PrefetchRowsOp::create(
       builder, loc,
-      FutureType::get(
-          builder.getContext(),
-          RankedTensorType::get(shape, tableType.getElementType())),
+      FutureType::get(builder.getContext(),
+                      RankedTensorType::get(shape, tableType.getElementType())),
       table, numbers);
   Value rows = WaitOp::create(builder, loc, future);
 
@@ -330,9 +334,9 @@ static void readRows(GenericOp op, const RowRead &read) {
               AffineMap::get(op.getNumLoops(), 0, place, builder.getContext()));
   SmallVector<Value> inputs = op.getDpsInputs();
   inputs.push_back(rows);
-  auto rest = GenericOp::create(builder, loc, op->getResultTypes(), inputs,
-                                op.getOutputs(), maps,
-                                op.getIteratorTypesArray());
+  auto rest =
+      GenericOp::create(builder, loc, op->getResultTypes(), inputs,
+                        op.getOutputs(), maps, op.getIteratorTypesArray());
   rest->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   rest.getRegion().takeBody(op.getRegion());
   Block &body = rest.getRegion().front();
@@ -386,9 +390,8 @@ bool Splitter::canSplit(uint32_t storage) {
     auto contraction = dyn_cast<LinalgOp>(op);
     if (!contraction || llvm::count(op->getOperands(), table) != 1)
       return false;
-    OpOperand &operand = *llvm::find_if(op->getOpOperands(), [&](OpOperand &o) {
-      return o.get() == table;
-    });
+    OpOperand &operand = *llvm::find_if(
+        op->getOpOperands(), [&](OpOperand &o) { return o.get() == table; });
     if (!getSplitLoop(contraction, operand))
       return false;
   }
@@ -401,9 +404,8 @@ void Splitter::consider(uint32_t position, int64_t pinned) {
   for (auto [number, storage] :
        llvm::enumerate(problem.storages.getStorages())) {
     const planner::Storage &entry = problem.problem.storages[number];
-    bool isUsed = llvm::any_of(storage.uses, [&](StorageUse use) {
-      return use.op == position;
-    });
+    bool isUsed = llvm::any_of(
+        storage.uses, [&](StorageUse use) { return use.op == position; });
     if (!isUsed || entry.pinned)
       continue;
     needed += storage.bytes;
@@ -416,7 +418,8 @@ void Splitter::consider(uint32_t position, int64_t pinned) {
     return;
   // Two parts at a time: one is used while the next is fetched. The result of a
   // part is there beside the whole.
-  int64_t room = capacity - (needed - problem.storages.getStorages()[*largest].bytes);
+  int64_t room =
+      capacity - (needed - problem.storages.getStorages()[*largest].bytes);
   int64_t part = std::max<int64_t>(room / 3, 64);
   auto [known, isNew] = tables.try_emplace(*largest, part);
   if (!isNew)
@@ -430,8 +433,7 @@ void Splitter::findTables() {
       pinned += problem.problem.alignedBytes(number);
   // Only ops that use a large parameter can be too large because of it.
   llvm::SetVector<uint32_t> ops;
-  for (auto [number, storage] :
-       llvm::enumerate(problem.storages.getStorages()))
+  for (auto [number, storage] : llvm::enumerate(problem.storages.getStorages()))
     if (storage.argument && !problem.problem.storages[number].pinned &&
         storage.bytes > capacity / 16)
       for (StorageUse use : storage.uses)
@@ -446,17 +448,19 @@ void Splitter::split(int64_t &numParts, int64_t &numRowReads) {
     const Storage &entry = problem.storages.getStorages()[storage];
     Value table = entry.values.front();
     auto type = cast<RankedTensorType>(table.getType());
-    int64_t rowBytes = std::max<int64_t>(byteSize(type) / type.getDimSize(0), 1);
-    int64_t rows = std::clamp<int64_t>(partBytes / rowBytes, 1,
-                                       type.getDimSize(0));
+    int64_t rowBytes =
+        std::max<int64_t>(byteSize(type) / type.getDimSize(0), 1);
+    int64_t rows =
+        std::clamp<int64_t>(partBytes / rowBytes, 1, type.getDimSize(0));
+    if (rows > kRowMultiple)
+      rows -= rows % kRowMultiple;
     // What reads it is found before its type says that it is elsewhere.
     SmallVector<std::pair<GenericOp, RowRead>> rowReads;
     SmallVector<std::tuple<LinalgOp, unsigned, unsigned>> contractions;
     for (StorageUse use : entry.uses) {
       Operation *op = problem.storages.getOps()[use.op];
-      auto operand = llvm::find_if(op->getOpOperands(), [&](OpOperand &o) {
-        return o.get() == table;
-      });
+      auto operand = llvm::find_if(
+          op->getOpOperands(), [&](OpOperand &o) { return o.get() == table; });
       if (operand == op->getOpOperands().end())
         rowReads.push_back(
             {cast<GenericOp>(op), *matchRowRead(cast<GenericOp>(op), table)});
@@ -472,16 +476,16 @@ void Splitter::split(int64_t &numParts, int64_t &numRowReads) {
     function.setType(FunctionType::get(function.getContext(), inputs,
                                        function.getResultTypes()));
     emitRemark(function.getLoc(), "offload: ")
-        << problem.getName(storage) << " is used in parts of "
-        << rows << " of " << type.getDimSize(0) << " rows: the ops that use it "
+        << problem.getName(storage) << " is used in parts of " << rows << " of "
+        << type.getDimSize(0) << " rows: the ops that use it "
         << "need more than the capacity otherwise";
     for (auto &[op, read] : rowReads)
       readRows(op, read);
     for (auto [op, operand, loop] : contractions)
       splitContraction(op, operand, loop, rows);
     numRowReads += rowReads.size();
-    numParts += contractions.size() *
-                llvm::divideCeil(type.getDimSize(0), rows);
+    numParts +=
+        contractions.size() * llvm::divideCeil(type.getDimSize(0), rows);
   }
 }
 
@@ -502,8 +506,9 @@ struct SplitLargeOpsPass final
     CostModel model(getOperation());
     int64_t room = capacity;
     if (room <= 0)
-      room =
-          model.getMachine().getTier(model.getGroup().getMemory()).getCapacity();
+      room = model.getMachine()
+                 .getTier(model.getGroup().getMemory())
+                 .getCapacity();
     TransferProblem problem(function, model, room);
     if (failed(problem.build()))
       return signalPassFailure();

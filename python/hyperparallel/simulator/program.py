@@ -131,7 +131,11 @@ def _simulate_directory(path: Path, machine: Machine | str | None, noise: float,
         )
         for argument, use in zip(program.arguments, timeline.tensors, strict=True)
     )
-    return dataclasses.replace(timeline, name=program.name, tensors=tensors)
+    # The device's own memory is the first tier; the program may have been given less of it.
+    tiers = timeline.tiers
+    if program.device_memory is not None and tiers:
+        tiers = (dataclasses.replace(tiers[0], capacity=float(program.device_memory)), *tiers[1:])
+    return dataclasses.replace(timeline, name=program.name, tensors=tensors, tiers=tiers)
 
 
 __all__ = ["simulate_file", "simulate_program"]
