@@ -13,7 +13,8 @@ struct Movement {
 
   Kind kind;
   double bytes = 0;
-  /// Of a copy: the tiers, by the names that the machine gives them.
+  /// Of a copy: the tiers, by the names that the machine gives them; empty for
+  /// the device's own memory.
   StringRef from, to;
   /// Of a send or receive: the program at the other end, and which of the
   /// messages between the two it is.

@@ -41,16 +41,17 @@ void hpSimulationAddTask(HpSimulation simulation, uint32_t stream,
                          double seconds, double bytes, double rate,
                          double members, intptr_t numSegments,
                          const uint32_t *segments, intptr_t numDependencies,
-                         const uint32_t *dependencies, intptr_t numTiers,
-                         const uint32_t *tiers, const double *atStart,
-                         const double *atEnd) {
+                         const uint32_t *dependencies, uint32_t partner,
+                         intptr_t numTiers, const uint32_t *tiers,
+                         const double *atStart, const double *atEnd) {
   Task task;
   task.stream = stream;
   task.seconds = seconds;
   task.bytes = bytes;
   task.rate = rate;
-  task.members = members;
-  task.segments.assign(segments, segments + numSegments);
+  task.partner = partner;
+  for (intptr_t i = 0; i < numSegments; ++i)
+    task.uses.push_back({segments[i], members});
   task.dependencies.assign(dependencies, dependencies + numDependencies);
   for (intptr_t i = 0; i < numTiers; ++i)
     task.residency.push_back({tiers[i], atStart[i], atEnd[i]});
@@ -104,9 +105,10 @@ double hpSimulationGetLevelBytes(HpSimulation simulation, uint32_t tier,
 }
 
 MlirLogicalResult hpSimulateProgram(MlirModule module, MlirStringRef function,
+                                    double noise, uint64_t seed,
                                     MlirStringCallback callback,
                                     void *userData) {
   mlir::detail::CallbackOstream stream(callback, userData);
-  return wrap(mlir::hyperparallel::simulateProgram(unwrap(module),
-                                                   unwrap(function), stream));
+  return wrap(mlir::hyperparallel::simulateProgram(
+      unwrap(module), unwrap(function), {noise, seed}, stream));
 }

@@ -16,6 +16,8 @@ typedef struct {
   void *ptr;
 } HpSimulation;
 
+#define HP_NO_TASK UINT32_MAX
+
 /** `bandwidths`: bytes per second of each segment; `resident`: bytes in each
  * tier at the beginning. */
 MLIR_CAPI_EXPORTED HpSimulation hpSimulationCreate(uint32_t numStreams,
@@ -27,13 +29,16 @@ MLIR_CAPI_EXPORTED void hpSimulationDestroy(HpSimulation simulation);
 
 /** Adds a task to the end of a stream: `seconds`, then `bytes` at up to `rate`
  * through the segments, for `members` devices at once. It takes `atStart` bytes
- * from each of `tiers` when it starts, and adds `atEnd` when it ends. Tasks are
- * numbered from 0. */
-MLIR_CAPI_EXPORTED void hpSimulationAddTask(
-    HpSimulation simulation, uint32_t stream, double seconds, double bytes,
-    double rate, double members, intptr_t numSegments, const uint32_t *segments,
-    intptr_t numDependencies, const uint32_t *dependencies, intptr_t numTiers,
-    const uint32_t *tiers, const double *atStart, const double *atEnd);
+ * from each of `tiers` when it starts, and adds `atEnd` when it ends. It begins
+ * with its `partner`, of which it is the partner (HP_NO_TASK: it has none).
+ * Tasks are numbered from 0. */
+MLIR_CAPI_EXPORTED void
+hpSimulationAddTask(HpSimulation simulation, uint32_t stream, double seconds,
+                    double bytes, double rate, double members,
+                    intptr_t numSegments, const uint32_t *segments,
+                    intptr_t numDependencies, const uint32_t *dependencies,
+                    uint32_t partner, intptr_t numTiers, const uint32_t *tiers,
+                    const double *atStart, const double *atEnd);
 
 /** False if it cannot be done: hpSimulationGetError says why. */
 MLIR_CAPI_EXPORTED bool hpSimulationRun(HpSimulation simulation, double noise,
@@ -62,11 +67,11 @@ MLIR_CAPI_EXPORTED double hpSimulationGetLevelBytes(HpSimulation simulation,
                                                     uint32_t tier,
                                                     intptr_t index);
 
-/** Simulates a function of a compiled module and hands JSON to `callback`.
- * Failure comes with a diagnostic. */
+/** Simulates a compiled module, the entry being `function`, and hands the
+ * timeline as JSON to `callback`. Failure comes with a diagnostic. */
 MLIR_CAPI_EXPORTED MlirLogicalResult
-hpSimulateProgram(MlirModule module, MlirStringRef function,
-                  MlirStringCallback callback, void *userData);
+hpSimulateProgram(MlirModule module, MlirStringRef function, double noise,
+                  uint64_t seed, MlirStringCallback callback, void *userData);
 
 #ifdef __cplusplus
 }

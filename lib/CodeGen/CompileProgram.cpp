@@ -12,6 +12,7 @@
 
 #include "lib/CodeGen/CompileProgram.h"
 
+#include "dialects/Offload/Offload.h"
 #include "lib/Pipelines/LowerToCPU.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -71,10 +72,13 @@ describeTensor(func::FuncOp function, Type type, DictionaryAttr attributes) {
         object[key] = value.getValue();
   object["shape"] = llvm::json::Array(tensor.getShape());
   object["dtype"] = getDtypeName(tensor.getElementType());
+  if (auto tier = offload::getTier(tensor))
+    object["tier"] = tier.getName().getValue();
   return object;
 }
 
-FailureOr<std::string> describeProgram(ModuleOp module) {
+/// What the entries take and return.
+static FailureOr<llvm::json::Array> describeEntries(ModuleOp module) {
   llvm::json::Array entries;
   for (auto function : module.getOps<func::FuncOp>()) {
     if (!function.isPublic() || function.isExternal())
@@ -102,13 +106,28 @@ FailureOr<std::string> describeProgram(ModuleOp module) {
   }
   if (entries.empty())
     return module.emitError("expected a public function but got none");
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << llvm::formatv("{0}",
-                          llvm::json::Value(llvm::json::Object{
-                              {"version", 1}, {"entries", std::move(entries)}}))
-         << "\n";
-  return text;
+  return entries;
+}
+
+/// What each entry allocates at most, in each of the runtime's tiers.
+static void addPeaks(ModuleOp lowered, llvm::json::Array &entries) {
+  for (llvm::json::Value &value : entries) {
+    llvm::json::Object &entry = *value.getAsObject();
+    Operation *function =
+        SymbolTable::lookupSymbolIn(lowered, *entry.getString("name"));
+    auto peaks =
+        function ? function->getAttrOfType<DenseI64ArrayAttr>("hp.peak_bytes")
+                 : DenseI64ArrayAttr();
+    if (peaks)
+      entry["peak_bytes"] = llvm::json::Array(peaks.asArrayRef());
+  }
+}
+
+static std::string getText(llvm::json::Array entries) {
+  return llvm::formatv("{0}\n",
+                       llvm::json::Value(llvm::json::Object{
+                           {"version", 1}, {"entries", std::move(entries)}}))
+      .str();
 }
 
 static LogicalResult writeFile(ModuleOp module, StringRef path,
@@ -137,8 +156,8 @@ LogicalResult compileProgram(ModuleOp module,
   SmallString<128> descriptionPath(options.path);
   llvm::sys::path::replace_extension(descriptionPath, "json");
   llvm::sys::fs::remove(descriptionPath);
-  FailureOr<std::string> description = describeProgram(module);
-  if (failed(description))
+  FailureOr<llvm::json::Array> entries = describeEntries(module);
+  if (failed(entries))
     return failure();
 
   PassManager manager(module->getName());
@@ -146,13 +165,14 @@ LogicalResult compileProgram(ModuleOp module,
   manager.enableVerifier(false);
   if (failed(manager.run(module)))
     return failure();
+  addPeaks(module, *entries);
   FailureOr<SmallVector<std::string>> objects =
       emitObjects(module, ObjectCache(options.cacheDirectory),
                   options.numThreads, statistics);
   if (failed(objects) ||
       failed(linkSharedObject(module, *objects, options.path)))
     return failure();
-  return writeFile(module, descriptionPath, *description);
+  return writeFile(module, descriptionPath, getText(std::move(*entries)));
 }
 
 } // namespace mlir::hyperparallel

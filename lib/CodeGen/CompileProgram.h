@@ -19,13 +19,11 @@ struct CompileProgramOptions {
   unsigned numThreads = 0;
 };
 
-/// What the entries of a program take and return, as JSON: for each public
-/// function its symbol, and of each argument and result the name, role, shape
-/// and element type.
-FailureOr<std::string> describeProgram(ModuleOp module);
-
 /// Lowers the program of one device (which is consumed) and writes the shared
-/// object and its description. Reports errors as diagnostics.
+/// object and its description: for each public function its symbol, the most
+/// bytes that it allocates in each tier of the runtime, and of each argument
+/// and result the name, role, shape, element type and tier (none: the device's
+/// memory). Reports errors as diagnostics.
 LogicalResult compileProgram(ModuleOp module,
                              const CompileProgramOptions &options,
                              EmissionStatistics &statistics);

@@ -46,6 +46,18 @@ def PrepareBufferization : Pass<"hp-prepare-bufferization", "mlir::ModuleOp"> {
   ];
 }
 
+def ReturnAllocations : Pass<"hp-return-allocations", "mlir::ModuleOp"> {
+  let summary = "Makes a returned reshape of an allocation the allocation";
+  let description = [{
+    Results become the caller's memory afterwards; without this a reshaped result
+    would be computed elsewhere and copied.
+  }];
+  let statistics = [
+    Statistic<"numAvoided", "num-avoided", "Copies of results avoided">
+  ];
+  let dependentDialects = ["mlir::memref::MemRefDialect"];
+}
+
 def FormKernels : Pass<"hp-form-kernels", "mlir::ModuleOp"> {
   let summary = "Turns linalg on buffers into kernel functions with loops";
   let description = [{
@@ -112,6 +124,37 @@ def ExpandMath : Pass<"hp-expand-math"> {
     Statistic<"numExpanded", "num-expanded", "Ops replaced">
   ];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
+}
+
+def ConvertOffloadToRuntime
+    : Pass<"hp-convert-offload-to-runtime", "mlir::ModuleOp"> {
+  let summary = "Turns prefetches and stores into copies of the runtime";
+  let description = [{
+    A copy is started and waited for by calls of private functions on its two
+    buffers. Every tier but the device becomes the runtime's host tier.
+  }];
+  let statistics = [
+    Statistic<"numPrefetches", "num-prefetches", "Copies to the device">,
+    Statistic<"numStores", "num-stores", "Copies from the device">
+  ];
+  let dependentDialects = [
+    "mlir::bufferization::BufferizationDialect", "mlir::func::FuncDialect",
+    "mlir::LLVM::LLVMDialect", "mlir::memref::MemRefDialect"
+  ];
+}
+
+def MeasureBuffers : Pass<"hp-measure-buffers", "mlir::ModuleOp"> {
+  let summary = "Says how much memory each function takes";
+  let description = [{
+    Hangs `hp.peak_bytes` on every function: the most bytes that it has allocated
+    at once, callees included, in each of the runtime's tiers (device, pinned,
+    host, file). What it is given and gives back is not counted. The runtime
+    measures the same numbers.
+  }];
+  let statistics = [
+    Statistic<"numMeasured", "num-measured", "Functions with a static peak">,
+    Statistic<"numUnknown", "num-unknown", "Functions without one">
+  ];
 }
 
 def InlineDynamicCallees : Pass<"hp-inline-dynamic-callees", "mlir::ModuleOp"> {

@@ -6,6 +6,7 @@
 
 #include "lib/Conversion/RuntimeCalls.h"
 
+#include "dialects/Offload/Offload.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/SymbolTable.h"
@@ -49,6 +50,14 @@ std::optional<int64_t> getRuntimeDtype(Type type) {
   return std::nullopt;
 }
 
+int64_t getRuntimeTier(MemRefType type) {
+  constexpr int64_t kDevice = 0, kHost = 2; // of hp_tier
+  Attribute space = type.getMemorySpace();
+  if (auto number = dyn_cast_or_null<IntegerAttr>(space))
+    return number.getInt();
+  return isa_and_nonnull<offload::TierAttr>(space) ? kHost : kDevice;
+}
+
 int64_t getElementBytes(Type type) {
   return type.isIndex() ? 8 : (type.getIntOrFloatBitWidth() + 7) / 8;
 }
@@ -72,6 +81,11 @@ Value RuntimeCallBuilder::f64(double value) {
 
 Value RuntimeCallBuilder::nullPointer() {
   return LLVM::ZeroOp::create(builder, loc, pointerType);
+}
+
+Value RuntimeCallBuilder::advance(Value pointer, Value bytes) {
+  return LLVM::GEPOp::create(builder, loc, pointerType, builder.getI8Type(),
+                             pointer, ValueRange{bytes});
 }
 
 Value RuntimeCallBuilder::pointerTo(Value memref) {

@@ -14,11 +14,14 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
 
 namespace mlir::hyperparallel {
 
 /// hp_dtype of an element type, or nothing if the runtime has none.
 std::optional<int64_t> getRuntimeDtype(Type type);
+/// hp_tier of a buffer, by its memory space.
+int64_t getRuntimeTier(MemRefType type);
 /// Bytes of one element in memory.
 int64_t getElementBytes(Type type);
 
@@ -29,6 +32,8 @@ public:
 
   /// Pointer to the first element of a buffer.
   Value pointerTo(Value memref);
+  /// The pointer, so many bytes further.
+  Value advance(Value pointer, Value bytes);
   Value i64(int64_t value);
   Value i32(int64_t value);
   Value f64(double value);

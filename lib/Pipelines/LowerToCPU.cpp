@@ -41,8 +41,7 @@ static void cleanUp(OpPassManager &manager) {
   manager.addPass(createCSEPass());
 }
 
-static void addTensorPasses(OpPassManager &manager) {
-  manager.addPass(createConvertHyperShardToRuntime());
+void buildFusePipeline(OpPassManager &manager) {
   manager.addPass(createConvertConvolutionsToContractions());
   // Elementwise ops on tensors are written as arith and math, too.
   manager.addPass(createConvertElementwiseToLinalgPass());
@@ -57,6 +56,12 @@ static void addTensorPasses(OpPassManager &manager) {
   cleanUp(manager);
 }
 
+static void addTensorPasses(OpPassManager &manager) {
+  manager.addPass(createConvertHyperShardToRuntime());
+  manager.addPass(createConvertOffloadToRuntime());
+  buildFusePipeline(manager);
+}
+
 static void addBufferPasses(OpPassManager &manager) {
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createPrepareBufferization());
@@ -65,8 +70,10 @@ static void addBufferPasses(OpPassManager &manager) {
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   bufferize.allowReturnAllocsFromLoops = true;
+  bufferize.useEncodingForMemorySpace = true;
   manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
   cleanUp(manager);
+  manager.addPass(createReturnAllocations());
   bufferization::BufferResultsToOutParamsPassOptions outParams;
   outParams.hoistStaticAllocs = true;
   outParams.modifyPublicFunctions = true;
@@ -97,6 +104,7 @@ static void addLoopPasses(OpPassManager &manager) {
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   cleanUp(manager);
+  manager.addPass(createMeasureBuffers());
   manager.addPass(createSCFToControlFlowPass());
   // What LLVM has an instruction for must not become a call.
   manager.addPass(createConvertMathToLLVMPass());
@@ -112,6 +120,9 @@ void buildLowerToCPUPipeline(OpPassManager &manager) {
 }
 
 void registerLowerToCPUPipeline() {
+  PassPipelineRegistration<>(
+      "hp-fuse", "Make one op of what will be one kernel",
+      [](OpPassManager &manager) { buildFusePipeline(manager); });
   PassPipelineRegistration<>(
       "hp-lower-to-cpu",
       "Lower the program of one device to the LLVM dialect and the runtime",

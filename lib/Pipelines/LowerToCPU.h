@@ -10,10 +10,13 @@
 
 namespace mlir::hyperparallel {
 
+/// Makes one op of what will be one kernel, so that who plans sees what runs. A
+/// program that was fused stays as it is.
+void buildFusePipeline(OpPassManager &manager);
 /// From local functions on tensors to the LLVM dialect and calls of the
 /// runtime.
 void buildLowerToCPUPipeline(OpPassManager &manager);
-/// Registers it as `hp-lower-to-cpu`.
+/// Registers them as `hp-fuse` and `hp-lower-to-cpu`.
 void registerLowerToCPUPipeline();
 
 } // namespace mlir::hyperparallel

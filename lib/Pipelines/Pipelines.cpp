@@ -38,6 +38,12 @@ static constexpr Phase kPhases[] = {
      "hypershard-optimize-collectives,"
      "canonicalize,cse,"
      "hypershard-verify-partitioned"},
+    {"hp-offload", "Phase 6: fit the program into the device's memory",
+     "hp-fuse,"
+     "offload-split-large-ops,"
+     "offload-plan-transfers,"
+     "offload-insert-transfers,"
+     "offload-verify-tiers"},
     {"hp-shard", "Phases 2 to 5 on an annotated program",
      "hp-propagate,hp-reshard,hp-partition"},
 };

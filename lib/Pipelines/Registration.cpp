@@ -4,6 +4,7 @@
 #include "lib/Pipelines/Registration.h"
 
 #include "dialects/HyperShard/HyperShard.h"
+#include "dialects/Offload/Offload.h"
 #include "dialects/Supernode/Supernode.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/ExternalModels/Costs.h"
@@ -12,6 +13,7 @@
 #include "lib/Pipelines/PhaseContracts.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/HyperShard/Passes.h"
+#include "lib/Transforms/Offload/Passes.h"
 #include "lib/Transforms/TestAnalysis/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 
@@ -19,6 +21,7 @@ using namespace mlir;
 
 void hyperparallel::registerDialects(DialectRegistry &registry) {
   registry.insert<hypershard::HyperShardDialect>();
+  registry.insert<offload::OffloadDialect>();
   registry.insert<supernode::SupernodeDialect>();
   registerShardableModels(registry);
   registerCostModels(registry);
@@ -40,5 +43,9 @@ void hyperparallel::registerPasses() {
   registerPhaseContractsPasses();
   registerPhasePipelines();
   hypershard::registerPartitionProgramPass();
+  offload::registerPlanTransfersPass();
+  offload::registerSplitLargeOpsPass();
+  offload::registerInsertTransfersPass();
+  offload::registerVerifyTiersPass();
   registerPrintCostsPass();
 }

@@ -338,6 +338,9 @@ typedef struct hp_device_stats {
   int64_t matmuls;
   int64_t matmul_ns;
   double matmul_flops;
+  int64_t copies[2];    /* hp_rt_copy_start: to the device, from the device */
+  int64_t copied[2];    /* bytes of them */
+  int64_t copy_wait_ns; /* of wall_ns: waiting for them */
 } hp_device_stats;
 
 typedef struct hp_run_stats {
@@ -472,6 +475,22 @@ HP_API void *hp_rt_permute_start(const void *in, void *out, int64_t bytes,
                                  const hp_axis *from_axes, int64_t num_from,
                                  const hp_axis *to_axes, int64_t num_to);
 HP_API void hp_rt_wait(void *future);
+
+/* Copies between the device's memory and another tier (one of the two tiers is
+ * HP_TIER_DEVICE), on the device's transfer threads: one for each direction, in
+ * order. Until hp_rt_copy_wait, which ends the copy, source must not change and
+ * target must not be read, and both must stay allocated. */
+HP_API void *hp_rt_copy_start(void *target, int32_t target_tier,
+                              const void *source, int32_t source_tier,
+                              int64_t bytes);
+/* Row i of the target becomes row rows[i] of the source, which is in another
+ * tier and has num_rows rows of row_bytes. rows is read before the call
+ * returns. */
+HP_API void *hp_rt_copy_rows_start(void *target, const void *source,
+                                   int32_t source_tier, int64_t row_bytes,
+                                   int64_t num_rows, const int64_t *rows,
+                                   int64_t count);
+HP_API void hp_rt_copy_wait(void *copy);
 
 /* Between the devices of a run, also of different groups; peer is a device
  * ordinal. A message is matched by (sender, receiver, tag), in order. send

@@ -3,16 +3,17 @@
 //===----------------------------------------------------------------------===//
 // Executes tasks that are already scheduled: each belongs to a stream, streams
 // do their tasks one after the other in the order given, and a task waits for
-// the tasks it depends on. What a task takes is a latency and then a flow of
-// bytes through segments of wire (or of memory bandwidth), which all flows at
-// that moment share. Knows no MLIR and no machine: Programs are turned into
-// tasks elsewhere.
+// the tasks it depends on. Two tasks may meet: they begin together. What a task
+// takes is a latency and then a flow of bytes through segments of wire (or of
+// memory bandwidth), which all flows at that moment share. Knows no MLIR and no
+// machine: programs are turned into tasks elsewhere.
 //===----------------------------------------------------------------------===//
 #ifndef HYPERPARALLEL_LIB_SIMULATOR_ENGINE_H
 #define HYPERPARALLEL_LIB_SIMULATOR_ENGINE_H
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mlir::hyperparallel::simulator {
@@ -22,12 +23,22 @@ using StreamId = uint32_t;
 using SegmentId = uint32_t;
 using TierId = uint32_t;
 
+/// No task.
+constexpr TaskId kNoTask = ~0u;
+
 /// Bytes that a task takes from a tier when it starts (positive), or gives back
 /// when it ends (negative).
 struct Residency {
   TierId tier;
   double atStart = 0;
   double atEnd = 0;
+};
+
+/// What a flow takes of a segment: its rate times `weight`. A flow that stands
+/// for those of 16 devices on one segment has weight 16 there.
+struct Use {
+  SegmentId segment;
+  double weight = 1;
 };
 
 struct Task {
@@ -37,12 +48,19 @@ struct Task {
   /// Then this many bytes flow, at `rate` when nothing is in the way.
   double bytes = 0;
   double rate = 0;
-  /// Flows of this many devices that do the same at the same time, on the same
-  /// segments: they are simulated once, and take the bandwidth of all.
-  double members = 1;
-  std::vector<SegmentId> segments;
+  std::vector<Use> uses;
   std::vector<TaskId> dependencies;
+  /// The task that this one meets, of which it is the partner: both begin when
+  /// both can, and end when both are through (a send, and its receive).
+  TaskId partner = kNoTask;
   std::vector<Residency> residency;
+};
+
+/// Bytes that are given back to a tier when all of the tasks have ended.
+struct Release {
+  TierId tier;
+  double bytes;
+  std::vector<TaskId> after;
 };
 
 struct Problem {
@@ -53,6 +71,7 @@ struct Problem {
   std::vector<double> tiers;
   /// In the order of each stream.
   std::vector<Task> tasks;
+  std::vector<Release> releases;
   /// Multiplies every latency and flow by 1 + noise * u, u uniform in [-1, 1),
   /// from a generator with this seed.
   double noise = 0;
@@ -74,12 +93,14 @@ struct Result {
   /// Empty if all is well: what is wrong with the problem, or which tasks wait
   /// for each other.
   std::string error;
+  /// Of a deadlock: some tasks, each with the one it waits for.
+  std::vector<std::pair<TaskId, TaskId>> stuck;
   double seconds = 0;
   /// By task.
   std::vector<Span> spans;
   /// By stream: seconds during which one of its tasks runs.
   std::vector<double> busy;
-  /// By segment: bytes that went through, of all members.
+  /// By segment: bytes that went through, times weights.
   std::vector<double> moved;
   /// By tier: every change, in order of time, and the highest level.
   std::vector<std::vector<Level>> residency;

@@ -6,10 +6,12 @@
 
 #include "mlir/Bindings/Python/Diagnostics.h"
 #include "mlir/Bindings/Python/NanobindAdaptors.h"
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -34,6 +36,7 @@ public:
   void add(uint32_t stream, double seconds, double bytes, double rate,
            double members, const std::vector<uint32_t> &segments,
            const std::vector<uint32_t> &dependencies,
+           std::optional<uint32_t> partner,
            const std::vector<std::tuple<uint32_t, double, double>> &residency) {
     std::vector<uint32_t> tiers;
     std::vector<double> atStart, atEnd;
@@ -44,8 +47,9 @@ public:
     }
     hpSimulationAddTask(self, stream, seconds, bytes, rate, members,
                         segments.size(), segments.data(), dependencies.size(),
-                        dependencies.data(), tiers.size(), tiers.data(),
-                        atStart.data(), atEnd.data());
+                        dependencies.data(), partner.value_or(HP_NO_TASK),
+                        tiers.size(), tiers.data(), atStart.data(),
+                        atEnd.data());
   }
 
   void run(double noise, uint64_t seed) {
@@ -120,7 +124,8 @@ void hyperparallel::bindSimulator(nb::module_ &m) {
            nb::arg("num_streams"), nb::arg("segments"), nb::arg("tiers"))
       .def("add", &Simulation::add, nb::arg("stream"), nb::arg("seconds"),
            nb::arg("bytes"), nb::arg("rate"), nb::arg("members"),
-           nb::arg("segments"), nb::arg("dependencies"), nb::arg("residency"))
+           nb::arg("segments"), nb::arg("dependencies"),
+           nb::arg("partner").none(), nb::arg("residency"))
       .def("run", &Simulation::run, nb::arg("noise"), nb::arg("seed"))
       .def_prop_ro("seconds", &Simulation::seconds)
       .def_prop_ro("spans", &Simulation::spans)
@@ -130,16 +135,17 @@ void hyperparallel::bindSimulator(nb::module_ &m) {
       .def("residency", &Simulation::residency, nb::arg("tier"));
   m.def(
       "simulate_program",
-      [](MlirModule module, const std::string &function) {
+      [](MlirModule module, const std::string &function, double noise,
+         uint64_t seed) {
         CollectDiagnosticsToStringScope scope(mlirModuleGetContext(module));
         std::string text;
         MlirStringRef name =
             mlirStringRefCreate(function.data(), function.size());
         if (mlirLogicalResultIsFailure(
-                hpSimulateProgram(module, name, append, &text)))
+                hpSimulateProgram(module, name, noise, seed, append, &text)))
           throw nb::value_error(scope.takeMessage().c_str());
         return text;
       },
-      nb::arg("module"), nb::arg("function"),
-      "What a simulation of the function gives, as JSON.");
+      nb::arg("module"), nb::arg("function"), nb::arg("noise"), nb::arg("seed"),
+      "The timeline that a simulation of the program gives, as JSON.");
 }

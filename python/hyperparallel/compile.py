@@ -8,9 +8,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
-import shlex
 import shutil
 import tempfile
 import time
@@ -26,17 +26,31 @@ from hyperparallel import _hyperparallel
 from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
     INPUTS_FILE,
+    LOCAL_PROGRAM_FILE,
+    OFFLOAD_FILE,
     PLAN_FILE,
     PROGRAM_FILE,
     WEIGHTS_FILE,
     CompiledProgram,
     CompiledTensor,
+    Target,
     new_directory,
     write_arrays,
 )
+from hyperparallel.dialects import supernode
 from hyperparallel.errors import CompilationError
 from hyperparallel.frontend.artifact import ImportedModel
-from hyperparallel.pipeline import ENTRY, Phase, PhaseRunner, make_context, parse_program
+from hyperparallel.machines import Machine
+from hyperparallel.memory import MemoryPlan, fit_memory, tier_of
+from hyperparallel.pipeline import (
+    ENTRY,
+    Phase,
+    PhaseRunner,
+    keep_program,
+    make_context,
+    parse_program,
+    reproduction,
+)
 from hyperparallel.plan import MeshLike, Plan, Program, ResolvedPlan, make_program
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
 from hyperparallel.plan.spelling import read_sharding_text
@@ -126,6 +140,7 @@ def partition_model(
     mesh: MeshLike | None = None,
     *,
     devices: int | None = None,
+    machine: Machine | str | None = None,
     dump_dir: Path | None = None,
     plan_file: Path | None = None,
     progress: Progress | None = None,
@@ -137,17 +152,23 @@ def partition_model(
         plan: Plan, preset name, or plan file.
         mesh: Used instead of the plan's own.
         devices: How many devices the mesh must use, if that is asked for.
+        machine: A description, a preset or a file: what collectives are chosen by. Without one, bytes decide.
         dump_dir: Gets the IR after each phase, numbered.
         plan_file: Where the resolved plan is written; a temporary file if None.
         progress: Called with the name of each phase before it runs.
 
     Raises:
         PlanError: If the plan does not fit.
+        MachineError: If there is no such machine.
         CompilationError: If a pass refuses the program.
     """
     seconds: dict[str, float] = {}
     with _timed(seconds, "parse", progress):
         module = parse_program(model.mlir, f"{model.name}: model.mlir", make_context())
+        text = model.mlir
+        if machine is not None:
+            supernode.set_machine(module, machine)
+            text = str(module)
     with _timed(seconds, "plan", progress):
         read = read_plan(plan)
         resolved = (
@@ -156,7 +177,7 @@ def partition_model(
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         written = plan_file or Path(temporary) / PLAN_FILE
         written.write_text(resolved.to_json_text(), encoding="utf-8")
-        runner = PhaseRunner(module, model.mlir, written, dump_dir)
+        runner = PhaseRunner(module, text, written, dump_dir)
         for phase in (Phase.IMPORTED, Phase.ANNOTATED, Phase.PROPAGATED, Phase.RESHARDED, Phase.PARTITIONED):
             with _timed(seconds, str(phase), progress):
                 runner.run(phase)
@@ -173,11 +194,14 @@ def compile_model(
     dump_ir: bool = False,
     *,
     devices: int | None = None,
+    machine: Machine | str | None = None,
+    target: Target | str = Target.CPU,
     inputs: Mapping[str, Any] | None = None,
     source: Mapping[str, Any] | None = None,
     weights: Path | None = None,
     progress: Progress | None = None,
     threads: int = 0,
+    device_memory: int | None = None,
 ) -> CompiledProgram:
     """Compile a model for a mesh of virtual devices.
 
@@ -188,11 +212,15 @@ def compile_model(
         out_dir: The directory to make; an older compiled program there is replaced when the new one is whole.
         dump_ir: Keep the IR after each phase under ``ir/``.
         devices: How many devices the mesh must use, if that is asked for.
+        machine: A description, a preset or a file: what collectives are chosen by, and what is simulated by default.
+        target: What code is generated for; with ``none`` the program can be simulated, not run.
         inputs: Example inputs by name, kept with the program.
         source: Where the model came from, kept with the program (``model_file``, ``overrides``).
         weights: The model's saved weights, kept with the program (as a hard link where that can be).
         progress: Called with the name of each phase before it runs.
         threads: Threads of the code generator; 0 for all cores.
+        device_memory: Bytes that the program may use on each device; what does not fit goes to the tiers below and is
+            fetched in time. No limit if None.
 
     Returns:
         The program in ``out_dir``.
@@ -200,41 +228,85 @@ def compile_model(
     Raises:
         ImportModelError: If the model's directory is damaged.
         PlanError: If the plan does not fit.
+        MachineError: If there is no such machine.
         CompilationError: If a pass refuses the program, or the directory cannot be written.
     """
     if not isinstance(model, ImportedModel):
-        directory = Path(model)
-        model = ImportedModel.load(directory)
+        source_directory = Path(model)
+        model = ImportedModel.load(source_directory)
         if weights is None and model.has_weights:
-            weights = directory / WEIGHTS_FILE
-    target = Path(out_dir)
-    with new_directory(target) as made:
+            weights = source_directory / WEIGHTS_FILE
+    directory, target = Path(out_dir), Target(target)
+    with new_directory(directory) as made:
         dump = made / "ir" if dump_ir else None
         if dump is not None:
             dump.mkdir()
         partitioned = partition_model(
-            model, plan, mesh, devices=devices, dump_dir=dump, plan_file=made / PLAN_FILE, progress=progress
+            model,
+            plan,
+            mesh,
+            devices=devices,
+            machine=machine,
+            dump_dir=dump,
+            plan_file=made / PLAN_FILE,
+            progress=progress,
         )
+        described = supernode.machine_of(partitioned.module)
         seconds = dict(partitioned.seconds)
-        if dump is not None:
-            _dump_lowered(partitioned.module, dump)
-        with _timed(seconds, "codegen", progress):
-            _emit(partitioned.module, made / PROGRAM_FILE, threads, target)
+        module, arguments = partitioned.module, partitioned.arguments
+        memory: MemoryPlan | None = None
+        if device_memory is not None:
+            with _timed(seconds, str(Phase.OFFLOADED), progress):
+                memory = fit_memory(module, device_memory, model.name)
+            module, arguments = memory.module, _with_tiers(memory.module, arguments)
+            (made / OFFLOAD_FILE).write_text(_offload_report(memory), encoding="utf-8")
+            if dump is not None:
+                (dump / f"{list(Phase).index(Phase.OFFLOADED)}-{Phase.OFFLOADED}.mlir").write_text(str(module))
+        with (made / LOCAL_PROGRAM_FILE).open("wb") as file:
+            module.operation.write_bytecode(file)
+        if target is Target.CPU:
+            if dump is not None:
+                _dump_lowered(module, dump)
+            with _timed(seconds, "codegen", progress):
+                _emit(module, made / PROGRAM_FILE, threads, directory)
         if weights is not None:
             _link_or_copy(weights, made / WEIGHTS_FILE)
         if inputs:
             _write_inputs(inputs, made / INPUTS_FILE)
         program = CompiledProgram(
-            target,
+            directory,
             model.name,
             partitioned.plan.mesh,
-            partitioned.arguments,
+            arguments,
             partitioned.results,
             source=dict(source or {}),
             seconds=seconds,
+            target=target,
+            machine=None if described is None else described.name,
+            device_memory=device_memory,
+            peak_bytes=None if memory is None else memory.peak_bytes,
         )
         program.write_manifest(made)
     return program
+
+
+def _with_tiers(module: ir.Module, arguments: tuple[CompiledTensor, ...]) -> tuple[CompiledTensor, ...]:
+    """The arguments, with the tiers in which the plan lets them live between steps."""
+    kinds = _main(module).type.inputs
+    return tuple(
+        dataclasses.replace(argument, tier=tier_of(kind)) for argument, kind in zip(arguments, kinds, strict=True)
+    )
+
+
+def _offload_report(memory: MemoryPlan) -> str:
+    report = {
+        "device_memory": memory.capacity,
+        "peak_bytes": memory.peak_bytes,
+        "unplanned_peak_bytes": memory.unplanned_peak_bytes,
+        "plan": memory.figures,
+        "remarks": memory.remarks,
+    }
+    return json.dumps(report, indent=1) + "\n"
 
 
 @contextmanager
@@ -279,19 +351,17 @@ def _layout_of(attributes: ir.DictAttr, name: str, rank: int) -> TensorLayout:
     return read_sharding_text(match.group(1), name)
 
 
-def _emit(module: ir.Module, path: Path, threads: int, target: Path) -> None:
+def _emit(module: ir.Module, path: Path, threads: int, directory: Path) -> None:
     text = str(module)
     try:
         _hyperparallel.compile_program(module, str(path), str(cache_directory()), threads)
     except ValueError as error:
-        kept = cache_directory() / "failures" / f"{target.name}-partitioned.mlir"
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(text, encoding="utf-8")
+        kept = keep_program(text, f"{directory.name}-partitioned")
         raise CompilationError(
             "the code generator refused the program",
             diagnostics=str(error).splitlines(),
             pass_name="hp-lower-to-cpu",
-            command=f"hp-opt {shlex.quote(str(kept))} --hp-lower-to-cpu -o /dev/null",
+            command=reproduction(kept, "hp-lower-to-cpu"),
         ) from None
 
 

@@ -2,8 +2,10 @@
 """A compiled program as a directory: the shared object, and what its arguments and results are. No torch, no MLIR.
 
 - ``manifest.json``       mesh, arguments, results, files and their hashes
-- ``program.so``          what every device runs
+- ``program.so``          what every device runs (not with the target ``none``)
+- ``program.mlirbc``      the program of one device, from which it is generated and which is simulated
 - ``plan.json``           the plan, resolved
+- ``offload.json``        what moves between memory tiers, and why, where the device's memory is limited
 - ``model.safetensors``   parameters and buffers, where the model had them
 - ``inputs.npz``          example inputs, where the model file gave them
 - ``ir/``                 the IR after each phase, where it was asked for
@@ -22,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from hyperparallel.enums import Role
+from hyperparallel.enums import Role, StrEnum
 from hyperparallel.errors import CompilationError, PlanError, RuntimeFailure
 from hyperparallel.plan.layouts import TensorLayout
 from hyperparallel.plan.mesh import Mesh
@@ -30,11 +32,20 @@ from hyperparallel.plan.spelling import read_sharding_text
 
 MANIFEST_FILE = "manifest.json"
 PROGRAM_FILE = "program.so"
+LOCAL_PROGRAM_FILE = "program.mlirbc"
 PLAN_FILE = "plan.json"
+OFFLOAD_FILE = "offload.json"
 WEIGHTS_FILE = "model.safetensors"
 INPUTS_FILE = "inputs.npz"
 _FORMAT = "hyperparallel-program"
 _VERSION = 1
+
+
+class Target(StrEnum):
+    """What code is generated for."""
+
+    CPU = "cpu"
+    NONE = "none"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,6 +58,7 @@ class CompiledTensor:
         shape: The global shape.
         dtype: MLIR's element type, and ``ui8`` for unsigned bytes.
         layout: How it is split over the mesh.
+        tier: The memory tier in which an argument lives between steps; None for the device's own memory.
     """
 
     name: str
@@ -54,6 +66,7 @@ class CompiledTensor:
     shape: tuple[int, ...]
     dtype: str
     layout: TensorLayout
+    tier: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,6 +82,10 @@ class CompiledProgram:
         entry: The symbol that each device calls.
         source: Where the model came from: ``model_file``, ``overrides``; empty if that is not known.
         seconds: Time that each phase of the compilation took.
+        target: What code was generated for.
+        machine: The machine by which the compiler decided; None if it had none.
+        device_memory: Bytes that the program may use on each device; None if that is not limited.
+        peak_bytes: Bytes that it uses at most, if it was planned for a limited memory.
     """
 
     directory: Path
@@ -79,11 +96,35 @@ class CompiledProgram:
     entry: str = "hp_entry_main"
     source: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    target: Target = Target.CPU
+    machine: str | None = None
+    device_memory: int | None = None
+    peak_bytes: int | None = None
 
     @property
     def program_file(self) -> Path:
-        """The shared object."""
+        """The shared object.
+
+        Raises:
+            RuntimeFailure: If no code was generated.
+        """
+        if self.target is Target.NONE:
+            raise RuntimeFailure(
+                f"{self.directory} has no code to run: it was compiled with the target none; compile it again without"
+            )
         return self.directory / PROGRAM_FILE
+
+    @property
+    def local_program_file(self) -> Path:
+        """The program of one device.
+
+        Raises:
+            RuntimeFailure: If an older version compiled it, which did not keep it.
+        """
+        path = self.directory / LOCAL_PROGRAM_FILE
+        if not path.exists():
+            raise RuntimeFailure(f"{self.directory} has no {LOCAL_PROGRAM_FILE}; compile the program again")
+        return path
 
     def write_manifest(self, directory: Path) -> None:
         """Write the manifest, with the hashes of the files beside it."""
@@ -103,6 +144,10 @@ class CompiledProgram:
             "files": files,
             "source": dict(self.source),
             "seconds": dict(self.seconds),
+            "target": str(self.target),
+            "machine": self.machine,
+            "device_memory": self.device_memory,
+            "peak_bytes": self.peak_bytes,
         }
         (directory / MANIFEST_FILE).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
@@ -131,11 +176,15 @@ class CompiledProgram:
                 str(manifest["entry"]),
                 manifest["source"],
                 manifest["seconds"],
+                Target(manifest.get("target", Target.CPU)),
+                manifest.get("machine"),
+                manifest.get("device_memory"),
+                manifest.get("peak_bytes"),
             )
             files = dict(manifest["files"])
         except (KeyError, TypeError, ValueError, AttributeError, PlanError) as error:
             raise RuntimeFailure(f"{path / MANIFEST_FILE} is damaged ({error!r}); compile the program again") from None
-        if PROGRAM_FILE not in files:
+        if PROGRAM_FILE not in files and program.target is Target.CPU:
             raise RuntimeFailure(
                 f"{path / MANIFEST_FILE} is damaged (it lists no {PROGRAM_FILE}); compile the program again"
             )
@@ -228,6 +277,8 @@ def _tensor_json(tensor: CompiledTensor) -> dict[str, Any]:
     }
     if tensor.role is not None:
         entry["role"] = str(tensor.role)
+    if tensor.tier is not None:
+        entry["tier"] = tensor.tier
     return entry
 
 
@@ -237,9 +288,8 @@ def _tensor_of(entry: Mapping[str, Any], mesh: Mesh) -> CompiledTensor:
     shape = tuple(int(size) for size in entry["shape"])
     if len(shape) != len(layout.dims):
         raise ValueError(f"{entry['name']} has {len(shape)} dimensions and a sharding of {len(layout.dims)}")
-    return CompiledTensor(
-        str(entry["name"]), Role(entry["role"]) if "role" in entry else None, shape, str(entry["dtype"]), layout
-    )
+    role = Role(entry["role"]) if "role" in entry else None
+    return CompiledTensor(str(entry["name"]), role, shape, str(entry["dtype"]), layout, entry.get("tier"))
 
 
 def _read_manifest(path: Path) -> Mapping[str, Any]:

@@ -36,6 +36,7 @@ class Phase(StrEnum):
     PROPAGATED = "propagated"
     RESHARDED = "resharded"
     PARTITIONED = "partitioned"
+    OFFLOADED = "offloaded"
     LOWERED = "lowered"
 
 
@@ -45,6 +46,7 @@ _PASSES: dict[Phase, str] = {
     Phase.PROPAGATED: "hp-propagate",
     Phase.RESHARDED: "hp-reshard",
     Phase.PARTITIONED: "hp-partition",
+    Phase.OFFLOADED: "hp-offload",
     Phase.LOWERED: "hp-lower-to-cpu",
 }
 
@@ -79,7 +81,7 @@ def parse_program(text: str, name: str, context: ir.Context) -> ir.Module:
     try:
         return ir.Module.parse(text, context)
     except MLIRError as error:
-        raise CompilationError(f"{name} is no valid MLIR program", diagnostics=_diagnostics(error)) from None
+        raise CompilationError(f"{name} is no valid MLIR program", diagnostics=diagnostics_of(error)) from None
 
 
 class PhaseRunner:
@@ -134,7 +136,7 @@ class PhaseRunner:
             try:
                 PassManager.parse(f"builtin.module({step})", context).run(self.module.operation)
             except MLIRError as error:
-                raise self._refusal(step, _diagnostics(error)) from None
+                raise self._refusal(step, diagnostics_of(error)) from None
 
     def _listen(self, diagnostic: Any) -> bool:
         if diagnostic.severity != ir.DiagnosticSeverity.REMARK:
@@ -172,15 +174,30 @@ def _keep_failure(text: str, plan: Path) -> Path:
     return kept
 
 
-def _diagnostics(error: Any) -> list[str]:
+def diagnostics_of(error: Any) -> list[str]:
     """One text for each diagnostic, its notes on lines of their own."""
     texts: list[str] = []
     found: Sequence[Any] = error.error_diagnostics
     for diagnostic in found:
         lines = [f"{_place(diagnostic.location)}error: {diagnostic.message}"]
-        lines += [f"{_place(note.location)}note: {note.message}" for note in diagnostic.notes]
+        # The op as MLIR prints it says nothing that the place does not.
+        notes = [note for note in diagnostic.notes if not str(note.message).startswith("see current operation")]
+        lines += [f"{_place(note.location)}note: {note.message}" for note in notes]
         texts.append("\n".join(lines))
     return texts or [str(error)]
+
+
+def keep_program(text: str, name: str) -> Path:
+    """Keep a refused program under the cache, for the command that shows the refusal again."""
+    kept = cache_directory() / "failures" / f"{name}.mlir"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(text, encoding="utf-8")
+    return kept
+
+
+def reproduction(kept: Path, steps: str) -> str:
+    """The ``hp-opt`` command that runs the steps on a kept program."""
+    return f"hp-opt {shlex.quote(str(kept))} --pass-pipeline={shlex.quote(f'builtin.module({steps})')} -o /dev/null"
 
 
 def _place(location: Any) -> str:

@@ -16,13 +16,15 @@ from source_tree import ROOT, files, name
 MAY_INCLUDE = {
     "dialects/Interfaces": [],
     "dialects/Supernode": ["dialects/Interfaces"],
+    "dialects/Offload": ["dialects/Interfaces"],
     "dialects/HyperShard": ["dialects/Interfaces", "dialects/Supernode"],
     "lib/Analysis": ["dialects"],
     "lib/ExternalModels": ["dialects", "lib/Analysis"],
     "lib/Transforms/HyperShard": ["dialects", "lib/Analysis", "lib/ExternalModels"],
+    "lib/Transforms/Offload": ["dialects", "lib/Analysis", "lib/Planner"],
     "lib/Transforms/TestAnalysis": ["dialects", "lib/Analysis"],
     "lib/Conversion": ["dialects", "lib/Analysis", "lib/Runtime/hp_runtime.h"],
-    "lib/CodeGen": ["lib/Pipelines", "lib/Runtime/hp_runtime.h"],
+    "lib/CodeGen": ["dialects", "lib/Pipelines", "lib/Runtime/hp_runtime.h"],
     "lib/Planner": [],
     "lib/Simulator": ["dialects", "lib/Analysis"],
     "lib/Pipelines": [
@@ -54,6 +56,7 @@ PARTS_MAY_IMPORT = {
     "frontend": {"enums", "errors", "progress", "hp_opt"},
     "plan": {"enums", "errors", "progress", "machines"},
     "runtime": {"enums", "errors", "progress"},
+    "report": {"enums", "errors", "simulator", "compiled", "runtime"},
     "offload": {"enums", "errors", "simulator"},
 }
 HEAVY = {"torch", "torch_mlir", "transformers", "mlir", "numpy"}
@@ -64,6 +67,7 @@ HEAVY_ALLOWED = {
     "runtime": {"numpy"},
     "plan": set[str](),
     "simulator": {"mlir"},
+    "report": set[str](),
     "offload": set[str](),
     "enums": set[str](),
     "errors": set[str](),

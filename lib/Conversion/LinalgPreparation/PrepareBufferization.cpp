@@ -10,7 +10,8 @@
 //   2. Every use of a fill or an uninitialised tensor gets its own, so that
 //      bufferization neither copies filled buffers nor keeps them alive.
 //   3. A contraction that adds to a fill with zero is marked `hp.overwrite` and
-//      takes an uninitialised init: the result is written, not added to.
+//      takes an uninitialised init, or the part of a tensor that was filled:
+//      the result is written, not added to.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,8 +82,13 @@ static void markOverwriting(Operation *root) {
     auto type = cast<RankedTensorType>(init->get().getType());
     if (!type.hasStaticShape())
       return;
-    init->set(tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(),
-                                      type.getElementType()));
+    // A part of a larger tensor is written in its place.
+    Value place = fill.getOutputs()[0];
+    if (place.getDefiningOp<tensor::ExtractSliceOp>() && fill->hasOneUse())
+      init->set(place);
+    else
+      init->set(tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(),
+                                        type.getElementType()));
     op->setAttr("hp.overwrite", builder.getUnitAttr());
   });
 }

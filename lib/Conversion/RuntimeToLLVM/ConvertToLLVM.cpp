@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Offload/Offload.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/RuntimeCalls.h"
 
@@ -71,11 +72,6 @@ static void lowerAssert(cf::AssertOp op) {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-static int64_t getTier(MemRefType type) {
-  auto space = dyn_cast_or_null<IntegerAttr>(type.getMemorySpace());
-  return space ? space.getInt() : 0;
-}
-
 namespace {
 struct AllocToRuntime : ConvertOpToLLVMPattern<memref::AllocOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -89,7 +85,7 @@ struct AllocToRuntime : ConvertOpToLLVMPattern<memref::AllocOp> {
     getMemRefDescriptorSizes(loc, type, adaptor.getDynamicSizes(), rewriter,
                              sizes, strides, bytes);
     Value tier = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32Type(),
-                                          getTier(type));
+                                          getRuntimeTier(type));
     auto pointerType = LLVM::LLVMPointerType::get(rewriter.getContext());
     Value pointer = LLVM::CallOp::create(rewriter, loc, TypeRange(pointerType),
                                          "hp_rt_alloc", ValueRange{bytes, tier})
@@ -368,6 +364,11 @@ LogicalResult ConvertToLLVMPass::convertDialects() {
   LowerToLLVMOptions options(context);
   options.useBarePtrCallConv = true;
   LLVMTypeConverter converter(context, options);
+  // A tier is where the runtime allocates; pointers are alike.
+  converter.addTypeAttributeConversion(
+      [](BaseMemRefType type, offload::TierAttr) -> Attribute {
+        return IntegerAttr::get(IntegerType::get(type.getContext(), 64), 0);
+      });
   RewritePatternSet patterns(context);
   patterns.add<AllocToRuntime, DeallocToRuntime, LoadBool, StoreBool>(
       converter, /*benefit=*/2);

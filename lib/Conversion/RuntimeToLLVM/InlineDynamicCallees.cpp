@@ -66,8 +66,8 @@ static void inlineBody(func::CallOp call, func::FuncOp callee) {
   mapping.map(body.getArguments(), call.getOperands());
   for (Operation &op : body.without_terminator())
     builder.clone(op, mapping);
-  for (auto [result, value] : llvm::zip_equal(
-           call.getResults(), body.getTerminator()->getOperands()))
+  for (auto [result, value] :
+       llvm::zip_equal(call.getResults(), body.getTerminator()->getOperands()))
     result.replaceAllUsesWith(mapping.lookupOrDefault(value));
   call.erase();
 }

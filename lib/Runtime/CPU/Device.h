@@ -22,6 +22,7 @@
 #include "lib/Runtime/CPU/Matmul.h"
 #include "lib/Runtime/CPU/MemoryPool.h"
 #include "lib/Runtime/CPU/Trace.h"
+#include "lib/Runtime/CPU/Transfers.h"
 #include "lib/Runtime/CPU/WorkerPool.h"
 #include "lib/Runtime/hp_backend.h"
 
@@ -59,6 +60,7 @@ struct Device {
   // Used by the device's own thread only.
   std::deque<GroupRef> groups; ///< grows only, so references stay valid
   std::vector<Call *> futures;
+  Transfers transfers;
   TraceLane *lane = nullptr;
   std::vector<Span> openRanges;
 

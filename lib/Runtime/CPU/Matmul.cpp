@@ -44,6 +44,12 @@ constexpr int64_t NarrowestTile = 256;
 /// Cuts along m and n fall on multiples of this, a whole number of the
 /// register tiles of OpenBLAS's kernels.
 constexpr int64_t CutMultiple = 48;
+/// Wide tiles are cut at multiples of the columns that OpenBLAS does at a time
+/// on common processors, so that an element is computed in the same order
+/// whether a product is done whole or in such parts.
+constexpr int64_t WideCutMultiple = 320;
+/// Tiles of at least this many columns are wide: rounding costs little balance.
+constexpr int64_t WideTile = 5 * WideCutMultiple;
 
 /// Panels of 16-bit products: 128 x 512, 512 x 256, 128 x 256 floats.
 constexpr int64_t PanelM = 128, PanelN = 256, PanelK = 512;
@@ -66,8 +72,9 @@ struct Tile {
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t roundedCut(int64_t extent, int64_t cuts) {
-  return std::min(extent,
-                  ceilDiv(ceilDiv(extent, cuts), CutMultiple) * CutMultiple);
+  int64_t tile = ceilDiv(extent, cuts);
+  int64_t multiple = tile >= WideTile ? WideCutMultiple : CutMultiple;
+  return std::min(extent, ceilDiv(tile, multiple) * multiple);
 }
 
 Plan makePlan(const Blas &blas, const hp_matmul_desc &desc, int width) {
@@ -82,7 +89,9 @@ Plan makePlan(const Blas &blas, const hp_matmul_desc &desc, int width) {
   // evened out, and packing is repeated little.
   int64_t wanted = plan.batches >= 4 * width ? 1 : ceilDiv(width, plan.batches);
   double flops = 2.0 * desc.m * desc.n * desc.k;
-  if (flops >= 2 * BalancedTileFlops * static_cast<double>(wanted))
+  bool staysWide =
+      desc.n < wanted * WideTile || desc.n >= 2 * wanted * WideTile;
+  if (staysWide && flops >= 2 * BalancedTileFlops * static_cast<double>(wanted))
     wanted *= 2;
   wanted = std::min<int64_t>(
       wanted, std::max<int64_t>(1, static_cast<int64_t>(flops / MinTileFlops)));

@@ -104,6 +104,7 @@ static void closeBooks(Context &context) {
   run.end = nowNs();
   context.keepsGroups = true;
   for (Device *device : run.devices) {
+    device->transfers.drain();
     hp_device_stats &stats = device->stats;
     for (int tier = 0; tier < HP_TIER_COUNT; ++tier)
       stats.peak[tier] = device->pool.peak(tier);

@@ -122,9 +122,11 @@ def plan_command(arguments: argparse.Namespace) -> int:
 
 def compile_command(arguments: argparse.Namespace) -> int:
     """``hp compile``."""
+    from hyperparallel import machines
     from hyperparallel.compile import compile_model
 
     _plan_of(arguments)
+    machine = None if arguments.machine is None else machines.load(arguments.machine)
     talk = Talk(arguments.quiet)
     model = _open(arguments, talk)
     resolved = _resolve(arguments, model)
@@ -137,10 +139,13 @@ def compile_command(arguments: argparse.Namespace) -> int:
             resolved,
             out_dir=arguments.output,
             dump_ir=arguments.dump_ir,
+            machine=machine,
+            target=arguments.target,
             inputs=model.inputs,
             source=model.source,
             weights=weights,
             progress=talk.begin,
+            device_memory=arguments.device_memory,
         )
     talk.end()
     if arguments.json:
@@ -150,6 +155,10 @@ def compile_command(arguments: argparse.Namespace) -> int:
                 "directory": str(program.directory),
                 "mesh": dict(program.mesh.axes),
                 "devices": program.mesh.num_devices,
+                "target": str(program.target),
+                "machine": program.machine,
+                "device_memory": program.device_memory,
+                "peak_bytes": program.peak_bytes,
                 "seconds": {**talk.seconds, **program.seconds},
             }
         )
@@ -238,10 +247,21 @@ def _given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, values: Any) -> RunResult:
+    from hyperparallel.cli.report import trace_file, write_timeline
     from hyperparallel.execute import run_compiled
 
-    with talk.step("run"):
-        return run_compiled(program, values, repeat=arguments.repeat, threads=arguments.threads, trace=arguments.trace)
+    with talk.step("run"), trace_file(arguments.trace, arguments.timeline) as trace:
+        run = run_compiled(
+            program,
+            values,
+            repeat=arguments.repeat,
+            threads=arguments.threads,
+            trace=trace,
+            device_memory=arguments.device_memory,
+        )
+        if trace is not None and arguments.timeline is not None:
+            write_timeline(arguments.timeline, trace, program, run.statistics)
+        return run
 
 
 def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResult) -> Comparison | None:
@@ -265,18 +285,26 @@ def _program(arguments: argparse.Namespace, talk: Talk, model: Model, resolved: 
 
     if arguments.no_cache:
         with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
-            program = compile_model(model.imported, resolved, out_dir=Path(temporary) / "program", progress=talk.begin)
+            program = compile_model(
+                model.imported,
+                resolved,
+                out_dir=Path(temporary) / "program",
+                progress=talk.begin,
+                device_memory=arguments.device_memory,
+            )
             talk.end()
             talk.seconds.update(program.seconds)
             yield program, False
         return
     directory = cache_directory() / "programs"
-    target = directory / _program_key(model, resolved)
+    target = directory / _program_key(model, resolved, arguments.device_memory)
     kept = _kept_program(target)
     if kept is not None:
         yield kept, True
         return
-    program = compile_model(model.imported, resolved, out_dir=target, progress=talk.begin)
+    program = compile_model(
+        model.imported, resolved, out_dir=target, progress=talk.begin, device_memory=arguments.device_memory
+    )
     talk.end()
     talk.seconds.update(program.seconds)
     _prune(directory, target)
@@ -297,17 +325,19 @@ def _kept_program(target: Path) -> CompiledProgram | None:
     return program
 
 
-def _program_key(model: Model, resolved: ResolvedPlan) -> str:
+def _program_key(model: Model, resolved: ResolvedPlan, device_memory: int | None) -> str:
     import hyperparallel
 
     digest = hashlib.sha256()
     package = Path(hyperparallel.__file__).resolve().parent
-    for library in sorted([*package.glob("*.so"), package / "compile.py", package / "pipeline.py"]):
+    for library in sorted(
+        [*package.glob("*.so"), package / "compile.py", package / "memory.py", package / "pipeline.py"]
+    ):
         stamp = library.stat()
         digest.update(f"{library.name} {stamp.st_size} {stamp.st_mtime_ns}\n".encode())
     digest.update(_processor().encode())
     digest.update(resolved.to_json_text().encode())
-    digest.update(model.imported.name.encode())
+    digest.update(f"{model.imported.name} {device_memory}\n".encode())
     digest.update(model.imported.mlir.encode())
     return digest.hexdigest()[:32]
 
@@ -350,6 +380,11 @@ def _report(
         "moved_bytes": {str(kind): count for kind, count in statistics.moved_bytes.items()},
         "peak_bytes_per_device": peaks,
         "peak_bytes_by_tier": {str(tier): count for tier, count in statistics.peak_bytes.items()},
+        "device_memory": program.device_memory if arguments.device_memory is None else arguments.device_memory,
+        "planned_peak_bytes": program.peak_bytes,
+        "prefetched_bytes_per_device": [device.prefetched_bytes for device in statistics.devices],
+        "stored_bytes_per_device": [device.stored_bytes for device in statistics.devices],
+        "copy_wait_seconds": max(device.copy_wait_seconds for device in statistics.devices),
         "run_seconds": list(run.wall_seconds),
         "results": {entry.name: {"shape": list(entry.shape), "dtype": entry.dtype} for entry in program.results},
         "cached": dict(cached),

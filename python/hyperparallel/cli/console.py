@@ -19,7 +19,9 @@ _TITLES = {
     "propagated": "Propagating shardings",
     "resharded": "Placing collectives",
     "partitioned": "Partitioning",
+    "offloaded": "Fitting into memory",
     "codegen": "Generating code",
+    "simulate": "Simulating",
     "run": "Running",
     "check": "Running PyTorch",
 }

@@ -18,7 +18,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands, simulate
+from hyperparallel.cli import commands, machine, report, simulate
+from hyperparallel.cli.cost import cost_command
 from hyperparallel.errors import HyperParallelError
 
 _FAULT_OF_INPUT = 1
@@ -101,6 +102,18 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("model", type=Path, metavar="MODEL")
     verb.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the directory to make")
     verb.add_argument("--dump-ir", action="store_true", help="keep the IR after each phase in DIR/ir")
+    verb.add_argument(
+        "--machine",
+        metavar="MACHINE",
+        help="what collectives are chosen by: a preset, NAME@DEVICES for one of another size, or a YAML file",
+    )
+    verb.add_argument(
+        "--target",
+        choices=["cpu", "none"],
+        default="cpu",
+        help="what code is generated for (default cpu); with none the program can be simulated, not run",
+    )
+    _memory_option(verb)
     _plan_options(verb)
     _model_options(verb)
 
@@ -116,13 +129,46 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument(
         "--trace", type=Path, metavar="FILE.json", help="write a trace of the run here (Chrome, Perfetto)"
     )
+    verb.add_argument(
+        "--timeline", type=Path, metavar="FILE.json", help="write what each device did here, for hp report"
+    )
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
+    _memory_option(verb)
     _plan_options(verb)
     _model_options(verb)
+
+    text = "machine descriptions: list, show, check, or measure the one at hand"
+    machine.add_arguments(verbs.add_parser("machine", help=text, description=text[0].upper() + text[1:] + "."))
+
+    verb = _verb(verbs, "cost", cost_command, "tabulate what a program costs on a machine, op by op")
+    verb.add_argument("program", type=Path, metavar="PROGRAM", help="a file of MLIR, or a directory of hp compile")
+    verb.add_argument("--machine", metavar="MACHINE", help="a preset or a YAML file; instead of the program's own")
+
+    verb = _verb(
+        verbs, "simulate", simulate.simulate_command, "simulate a compiled program on a machine, seen or unseen"
+    )
+    verb.add_argument("program", type=Path, metavar="PROGRAM", help="a directory that hp compile made, or an MLIR file")
+    verb.add_argument(
+        "--machine",
+        metavar="MACHINE",
+        help="a preset, NAME@DEVICES for one of another size, or a YAML file; instead of the program's own",
+    )
+    verb.add_argument("-o", "--output", type=Path, metavar="FILE.json", help="write the timeline here")
+    verb.add_argument(
+        "--noise", type=_positive, default=0.0, metavar="X", help="vary every time by up to this part, below 1"
+    )
+    verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the noise (default 0)")
 
     verb = _verb(verbs, "import-trace", simulate.import_trace_command, "turn a recorded step into a program of tasks")
     verb.add_argument("trace", type=Path, metavar="FILE.json.gz", help="a recorded step, gzipped or not")
     verb.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.mlir", help="the program to write")
+
+    verb = _verb(verbs, "report", report.report_command, "show a simulated or measured step, or two side by side")
+    verb.add_argument("input", type=Path, metavar="INPUT", help="a compiled DIR, a timeline, or a trace")
+    verb.add_argument("other", type=Path, nargs="?", metavar="INPUT2", help="what to compare it with")
+    verb.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="write a page here")
+    verb.add_argument("--machine", metavar="NAME", help="simulate a DIR on this preset or machine file, not its own")
+    verb.add_argument("--perfetto", type=Path, metavar="FILE.json.gz", help="write a trace for Perfetto here")
 
     _verb(verbs, "doctor", commands.doctor_command, "check that everything that is needed is there")
     _verb(verbs, "version", commands.version_command, "print the versions of the package and of what it stands on")
@@ -155,6 +201,24 @@ def _plan_options(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--mesh", metavar="AXES", help="axes and sizes, such as dp=2,tp=2; instead of the plan's own")
     verb.add_argument("--devices", type=_count, metavar="N", help="refuse a mesh that does not use N devices")
+
+
+def _memory_option(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--device-memory",
+        type=_size,
+        metavar="SIZE",
+        help="memory of each device, such as 2GiB: what does not fit lives in the tiers below and is fetched in time",
+    )
+
+
+def _size(text: str) -> int:
+    from hyperparallel.memory import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _count(text: str) -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from hyperparallel.machines.description import (
     Algorithm,
+    Cores,
     DeviceGroup,
     Level,
     Link,
@@ -27,6 +28,7 @@ from hyperparallel.machines.description import (
 )
 from hyperparallel.machines.errors import MachineError
 from hyperparallel.machines.reading import parse_yaml
+from hyperparallel.machines.resizing import resized
 from hyperparallel.machines.writing import attribute_text, yaml_text
 
 _PRESETS = Path(__file__).parent
@@ -42,11 +44,19 @@ def load(source: str | Path) -> Machine:
     """A machine by the name of its preset, or from a YAML file.
 
     Args:
-        source: A preset's name, or the path of a file (anything with a suffix or a directory).
+        source: A preset's name, or the path of a file (anything with a suffix or a directory). With ``@1024`` behind
+            it, the machine has that many devices (see :func:`resized`).
 
     Raises:
-        MachineError: There is no such preset or file, or the file is no machine.
+        MachineError: There is no such preset or file, the file is no machine, or it cannot have that many devices.
     """
+    name, at, devices = str(source).rpartition("@")
+    if at and devices.isdigit() and not Path(source).exists():
+        machine = load(name)
+        try:
+            return resized(machine, int(devices))
+        except ValueError as error:
+            raise MachineError(str(error), path=str(source)) from None
     path = Path(source)
     if str(source) in preset_names():
         path = _PRESETS / f"{source}.yaml"
@@ -89,6 +99,7 @@ def check(source: str | Path) -> str:
 
 __all__ = [
     "Algorithm",
+    "Cores",
     "DeviceGroup",
     "Level",
     "Link",
@@ -101,6 +112,7 @@ __all__ = [
     "load",
     "parse_yaml",
     "preset_names",
+    "resized",
     "show",
     "yaml_text",
 ]

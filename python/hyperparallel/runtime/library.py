@@ -68,6 +68,9 @@ class DeviceStats(ctypes.Structure):
         ("matmuls", ctypes.c_int64),
         ("matmul_ns", ctypes.c_int64),
         ("matmul_flops", ctypes.c_double),
+        ("copies", ctypes.c_int64 * 2),
+        ("copied", ctypes.c_int64 * 2),
+        ("copy_wait_ns", ctypes.c_int64),
     ]
 
 
@@ -132,6 +135,12 @@ def _declare(library: ctypes.CDLL) -> None:
         "hp_run_cancel": [pointer, text],
         "hp_trace_begin": [pointer, text],
         "hp_trace_end": [pointer],
+        "hp_alloc": [pointer, ctypes.c_int, integer, pointer, place],
+        "hp_free": [pointer, pointer, pointer],
+        "hp_stream_create": [pointer, ctypes.c_int, place],
+        "hp_stream_sync": [pointer],
+        "hp_stream_destroy": [pointer],
+        "hp_copy": [pointer, pointer, integer, pointer],
     }
     for name, arguments in signatures.items():
         function = getattr(library, name)

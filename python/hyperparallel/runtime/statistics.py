@@ -43,6 +43,11 @@ class DeviceStatistics:
         matmuls: Number of matrix products outside of parallel loops.
         matmul_seconds: Time spent in them.
         matmul_flops: Floating-point operations done in them.
+        prefetches: Copies between tiers to the device that the program started.
+        prefetched_bytes: Bytes of them.
+        stores: Copies from the device to another tier.
+        stored_bytes: Bytes of them.
+        copy_wait_seconds: Of the wall time, time spent waiting for such copies.
     """
 
     device: int
@@ -58,6 +63,11 @@ class DeviceStatistics:
     matmuls: int
     matmul_seconds: float
     matmul_flops: float
+    prefetches: int
+    prefetched_bytes: int
+    stores: int
+    stored_bytes: int
+    copy_wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

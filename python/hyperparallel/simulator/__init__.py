@@ -11,33 +11,48 @@ Example:
 from __future__ import annotations
 
 from hyperparallel.simulator.errors import SimulationError
-from hyperparallel.simulator.program import (
-    CollectiveUse,
-    ProgramSimulation,
-    TaskSpan,
-    TierUse,
-    simulate_file,
-    simulate_json,
-    simulate_program,
-)
+from hyperparallel.simulator.program import simulate_file, simulate_program
 from hyperparallel.simulator.tasks import Simulation, Task, simulate
+from hyperparallel.simulator.timeline import (
+    CollectiveUse,
+    Exposed,
+    Group,
+    LinkKind,
+    LinkUse,
+    Stream,
+    StreamKind,
+    TaskSpan,
+    TensorUse,
+    TierUse,
+    Timeline,
+    TimelineKind,
+    read_timeline,
+)
 from hyperparallel.simulator.trace_import import import_trace
 from hyperparallel.simulator.traces import Operation, Trace, read_trace
 
 __all__ = [
     "CollectiveUse",
+    "Exposed",
+    "Group",
+    "LinkKind",
+    "LinkUse",
     "Operation",
-    "ProgramSimulation",
     "Simulation",
     "SimulationError",
+    "Stream",
+    "StreamKind",
     "Task",
     "TaskSpan",
+    "TensorUse",
     "TierUse",
+    "Timeline",
+    "TimelineKind",
     "Trace",
     "import_trace",
+    "read_timeline",
     "read_trace",
     "simulate",
     "simulate_file",
-    "simulate_json",
     "simulate_program",
 ]

@@ -25,6 +25,7 @@ class Task:
         rate: Bytes per second when nothing is in the way.
         segments: What its flow shares with others.
         after: Indices of the tasks that must have ended.
+        meets: Index of the task that this one meets, which meets it: both begin when both can, and end together.
         takes: Bytes that it takes from tiers when it starts.
         gives: Bytes that it gives back to tiers when it ends.
         members: Devices that do the same at the same time on the same segments; they are simulated once.
@@ -37,6 +38,7 @@ class Task:
     rate: float = 0.0
     segments: tuple[str, ...] = ()
     after: tuple[int, ...] = ()
+    meets: int | None = None
     takes: Mapping[str, float] = field(default_factory=dict[str, float])
     gives: Mapping[str, float] = field(default_factory=dict[str, float])
     members: float = 1.0
@@ -106,9 +108,13 @@ def simulate(
     tier_ids = {name: index for index, name in enumerate(tiers)}
     engine = _hyperparallel.Simulation(len(streams), list(segments.values()), list(tiers.values()))
     for number, task in enumerate(tasks):
+        if not task.members >= 1:
+            raise SimulationError(f"expected task {number} to stand for at least 1 device")
         for before in task.after:
             if not 0 <= before < len(tasks):
                 raise SimulationError(f"expected task {number} to be after one of {len(tasks)} tasks but got {before}")
+        if task.meets is not None and not 0 <= task.meets < len(tasks):
+            raise SimulationError(f"expected task {number} to meet one of {len(tasks)} tasks but got {task.meets}")
         engine.add(
             streams[task.stream],
             task.seconds,
@@ -117,6 +123,7 @@ def simulate(
             task.members,
             [_index(segment_ids, name, "segment", number) for name in task.segments],
             list(task.after),
+            task.meets,
             [
                 (_index(tier_ids, tier, "tier", number), task.takes.get(tier, 0.0), -task.gives.get(tier, 0.0))
                 for tier in dict.fromkeys([*task.takes, *task.gives])

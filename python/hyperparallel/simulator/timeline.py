@@ -7,8 +7,9 @@ is null, or an empty list.
 
 - ``format``, ``version``: ``"hyperparallel-timeline"``, 1
 - ``kind``: ``"simulated"`` or ``"measured"``; ``name`` of the program; ``machine``; ``mesh``: sizes by axis; ``devices``
-- ``seconds``: the reported step. Where state wraps around (what a step writes, the next one reads), that is the second
-  step, from the end of the first to its own; ``first_step_seconds``: the first, from an idle machine
+- ``seconds``: the reported step. Where steps can overlap (something moves beside the kernels), that is the second step,
+  from the end of the first to its own, or a later one if only later steps take equally long; ``first_step_seconds``: the
+  first, from an idle machine
 - ``flops``: of one device in one step; ``mfu``: seconds that the contractions take at peak rates over ``seconds``;
   ``utilisation``: seconds in which a kernel runs over ``seconds``; both are means over groups, by devices
 - ``exposed``: seconds of the step in which no kernel runs, by what runs instead: ``communication`` (a collective, or a
@@ -18,8 +19,8 @@ is null, or an empty list.
 - ``tiers``: of each ``name``, ``group``, ``capacity``, ``peak`` (the most that is there in the step), and ``timeline``:
   pairs of a time and what is there from then on. Bytes are those of one device of the group
 - ``links``: of each ``name``, ``kind`` (``level`` of the network, ``link`` between tiers, shared ``segment``; a device's
-  memory is a segment, too), ``bandwidth``, ``bytes`` that went through it (through the busiest, where there are many),
-  ``utilisation``: bytes over what it could carry in the step
+  memory is a segment, too), ``bandwidth``, ``bytes`` of a step that go through it (through the busiest, where there are
+  many), ``utilisation``: bytes over what it could carry in the step
 - ``collectives``: of each ``op`` the ``count``, ``bytes_received``, ``seconds`` and ``exposed_seconds`` of one device
 - ``tensors``: arguments of the program: ``name``, ``role``, global ``shape``, ``dtype``, ``sharding``, ``local_bytes``
 - ``tasks``: ``op``, ``path`` (the block it is in), ``group``, ``stream``, ``start``, ``end``, ``flops``, ``bytes`` (to and

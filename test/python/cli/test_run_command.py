@@ -81,8 +81,9 @@ def program_dir(hp: Callable[..., Any], model_dir: Path, tmp_path: Path) -> Path
 
 def test_a_compiled_directory_runs_by_itself(hp: Callable[..., Any], program_dir: Path, tmp_path: Path) -> None:
     dumped = sorted(path.name for path in (program_dir / "ir").iterdir())
-    phases = ("imported", "annotated", "propagated", "resharded", "partitioned", "lowered")
-    assert dumped == [f"{number}-{phase}.mlir" for number, phase in enumerate(phases)]
+    phases = ("imported", "annotated", "propagated", "resharded", "partitioned", "offloaded", "lowered")
+    # Memory is not limited.
+    assert dumped == [f"{number}-{phase}.mlir" for number, phase in enumerate(phases) if phase != "offloaded"]
     results = tmp_path / "y.npz"
     assert hp("run", program_dir, "--results", results).status == 0
     with np.load(results) as file:

@@ -306,6 +306,66 @@ void frees_twice(void **args, void **results) {
   hp_rt_free(block);
 }
 
+/*--- Copies between tiers ---*/
+
+/* p: number of blocks (at most 64), floats in each, where the device fails
+ * (-1: nowhere). Blocks of args[1], which is in the host's tier, come to the
+ * device two ahead, are negated, go to the host and come back into results[0].
+ */
+void copies(void **args, void **results) {
+  PARAMS;
+  int64_t count = p[0], floats = p[1], bytes = floats * 4;
+  const float *in = args[1];
+  float *out = results[0];
+  float *device[64], *host[64];
+  void *coming[64], *going[64];
+  for (int64_t i = 0; i < count + 2; ++i) {
+    if (i < count) {
+      device[i] = hp_rt_alloc(bytes, HP_TIER_DEVICE);
+      coming[i] = hp_rt_copy_start(device[i], HP_TIER_DEVICE, in + i * floats,
+                                   HP_TIER_HOST, bytes);
+    }
+    if (i < 2)
+      continue;
+    int64_t now = i - 2;
+    hp_rt_copy_wait(coming[now]);
+    for (int64_t j = 0; j < floats; ++j)
+      device[now][j] = -device[now][j];
+    if (now == p[2])
+      hp_rt_assert_fail("told to fail");
+    host[now] = hp_rt_alloc(bytes, HP_TIER_HOST);
+    going[now] = hp_rt_copy_start(host[now], HP_TIER_HOST, device[now],
+                                  HP_TIER_DEVICE, bytes);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    hp_rt_copy_wait(going[i]);
+    hp_rt_free(device[i]);
+    coming[i] = hp_rt_copy_start(out + i * floats, HP_TIER_DEVICE, host[i],
+                                 HP_TIER_HOST, bytes);
+  }
+  for (int64_t i = count; i-- > 0;) {
+    hp_rt_copy_wait(coming[i]);
+    hp_rt_free(host[i]);
+  }
+}
+
+/* p: tiers of target and source, bytes, waits */
+void copies_once(void **args, void **results) {
+  PARAMS;
+  void *copy = hp_rt_copy_start(results[0], (int32_t)p[0], args[0],
+                                (int32_t)p[1], p[2]);
+  for (int64_t i = 0; i < p[3]; ++i)
+    hp_rt_copy_wait(copy);
+}
+
+/* p: bytes of a row, rows of the table, number of indices, indices. args[1] is
+ * the table, in the host's tier. */
+void copies_rows(void **args, void **results) {
+  PARAMS;
+  hp_rt_copy_wait(hp_rt_copy_rows_start(results[0], args[1], HP_TIER_HOST, p[0],
+                                        p[1], p + 3, p[2]));
+}
+
 /*--- Memory ---*/
 
 /* p: number of (bytes, tier) pairs, pairs; allocates all, then frees all but

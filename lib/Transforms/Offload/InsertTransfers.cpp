@@ -1,0 +1,329 @@
+//===- InsertTransfers.cpp - a plan's decisions as ops --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// In:  a function of one block with `offload.moves`, positions as they were
+// when
+//   it was planned.
+// Out: the same values; what moves is stored, ended, fetched and waited for.
+//
+//   [op a] store …   wait, detach [op o] …   prefetch [op i] …   wait [op b]
+//
+//   1. Positions become ops before anything is inserted.
+//   2. The moves of a value are taken in the order in which it comes back. From
+//      then on its uses, and those of its views, are uses of what was fetched;
+//      a view that was made earlier is made again.
+//   3. A move around the end of the step gives the argument its tier: what is
+//      fetched then is the argument itself. What was fetched from an argument
+//      in a tier already is fetched where the plan says instead.
+//
+// Cost: linear in ops and in the uses of the values that move.
+// Limits: one block; a value that moves is moved as a whole.
+//===----------------------------------------------------------------------===//
+#include "lib/Transforms/Offload/Passes.h"
+
+#include "lib/Analysis/Storages.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::hyperparallel::offload {
+#define GEN_PASS_DEF_INSERTTRANSFERSPASS
+#include "lib/Transforms/Offload/Passes.h.inc"
+} // namespace mlir::hyperparallel::offload
+
+using namespace mlir;
+using namespace mlir::hyperparallel;
+using namespace mlir::hyperparallel::offload;
+
+namespace {
+
+/// A use of a value or of a view of it.
+struct PlacedUse {
+  unsigned position;
+  OpOperand *operand;
+};
+
+class Inserter {
+public:
+  Inserter(FunctionOpInterface function, CostModel &model)
+      : function(function), block(function.getFunctionBody().front()),
+        storages(function, model) {}
+
+  /// Checks the moves and sorts them by value.
+  LogicalResult read(ArrayAttr attr);
+  void insert();
+
+  int64_t numPrefetches = 0, numStores = 0;
+
+private:
+  LogicalResult check(MoveAttr move);
+  void insertMoves(Value value, ArrayRef<MoveAttr> moves);
+  SmallVector<PlacedUse> collectUses(Value value);
+  unsigned positionOf(Operation *user);
+  PrefetchOp getStreamedBy(Value value);
+  Operation *opAt(int64_t position);
+  void setBuilderAfter(OpBuilder &builder, int64_t position);
+
+  FunctionOpInterface function;
+  Block &block;
+  Storages storages;
+  SmallVector<Value> values;
+  DenseMap<Operation *, unsigned> positions;
+  llvm::MapVector<Value, SmallVector<MoveAttr>> moves;
+  /// Others may be placed by them until all is done.
+  SmallVector<Operation *> replaced;
+};
+
+} // namespace
+
+/// The prefetch that fetches the value from an argument in a tier, or null.
+PrefetchOp Inserter::getStreamedBy(Value value) {
+  std::optional<uint32_t> storage = storages.lookup(value);
+  return storage ? dyn_cast_or_null<PrefetchOp>(
+                       storages.getStorages()[*storage].streamedBy)
+                 : PrefetchOp();
+}
+
+LogicalResult Inserter::check(MoveAttr move) {
+  int64_t end = storages.getOps().size();
+  auto expected = [&](const Twine &what, int64_t got) {
+    return function.emitError("expected ")
+           << what << " but got " << got << " in " << move;
+  };
+  if (move.getValue() >= int64_t(values.size()))
+    return expected("the number of one of " + Twine(values.size()) + " values",
+                    move.getValue());
+  if (move.getEvictAfter() >= end || move.getFreeBefore() > end ||
+      move.getPrefetchBefore() > end)
+    return expected("positions of at most " + Twine(end) + " ops",
+                    std::max(move.getFreeBefore(), move.getPrefetchBefore()));
+  Value value = values[move.getValue()];
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || type.getEncoding() || storages.getRoot(value) != value)
+    return function.emitError("expected a tensor on the device that is no view "
+                              "to move but got ")
+           << value.getType() << " in " << move;
+  bool isStateOfCaller = isa<BlockArgument>(value) || getStreamedBy(value);
+  if (move.goesAround() && (!isStateOfCaller || !move.getClean()))
+    return function.emitError(
+               "expected an argument that the step leaves as it is "
+               "to live in a tier between steps but got another "
+               "value in ")
+           << move;
+  return success();
+}
+
+LogicalResult Inserter::read(ArrayAttr attr) {
+  values.assign(block.getArguments().begin(), block.getArguments().end());
+  for (auto [position, op] : llvm::enumerate(storages.getOps())) {
+    positions[op] = position;
+    llvm::append_range(values, op->getResults());
+  }
+  positions[block.getTerminator()] = storages.getOps().size();
+  for (Attribute entry : attr) {
+    auto move = cast<MoveAttr>(entry);
+    if (failed(check(move)))
+      return failure();
+    moves[values[move.getValue()]].push_back(move);
+  }
+  for (auto &[value, list] : moves) {
+    // What goes around the end comes back first.
+    llvm::stable_sort(list, [](MoveAttr a, MoveAttr b) {
+      return a.getPrefetchBefore() < b.getPrefetchBefore();
+    });
+    bool startsBelow = list.front().goesAround();
+    for (auto [number, move] : llvm::enumerate(list)) {
+      bool hasCopyBelow = startsBelow || number > 0;
+      if (move.getClean() && !hasCopyBelow)
+        return function.emitError(
+                   "expected a value with a copy below to be "
+                   "dropped but got one that was never stored in ")
+               << move;
+    }
+  }
+  return success();
+}
+
+unsigned Inserter::positionOf(Operation *user) {
+  return positions.lookup(block.findAncestorOpInBlock(*user));
+}
+
+Operation *Inserter::opAt(int64_t position) {
+  ArrayRef<Operation *> ops = storages.getOps();
+  return position < int64_t(ops.size()) ? ops[position] : block.getTerminator();
+}
+
+void Inserter::setBuilderAfter(OpBuilder &builder, int64_t position) {
+  if (position < 0)
+    builder.setInsertionPointToStart(&block);
+  else
+    builder.setInsertionPointAfter(opAt(position));
+}
+
+/// All uses of the value and of its views, in order; not those by which views
+/// are made of it.
+SmallVector<PlacedUse> Inserter::collectUses(Value value) {
+  SmallVector<PlacedUse> uses;
+  SmallVector<Value> worklist = {value};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    for (OpOperand &use : next.getUses()) {
+      if (storages.isView(use.getOwner()) && use.getOperandNumber() == 0)
+        llvm::append_range(worklist, use.getOwner()->getResults());
+      else
+        uses.push_back({positionOf(use.getOwner()), &use});
+    }
+  }
+  llvm::sort(uses, [](const PlacedUse &a, const PlacedUse &b) {
+    return std::make_pair(a.position, a.operand->getOperandNumber()) <
+           std::make_pair(b.position, b.operand->getOperandNumber());
+  });
+  return uses;
+}
+
+/// Views of an argument, made again at another place.
+static Value makeAgain(OpBuilder &builder, Value view) {
+  SmallVector<Operation *> chain;
+  for (Value value = view; Operation *op = value.getDefiningOp();
+       value = op->getOperand(0))
+    chain.push_back(op);
+  IRMapping mapping;
+  for (Operation *op : llvm::reverse(chain))
+    builder.clone(*op, mapping);
+  return mapping.lookupOrDefault(view);
+}
+
+/// What stands for `view` if `root` is replaced by `fetched`; made before op
+/// `before` unless it was made already.
+static Value makeViewAgain(Value view, Value root, Operation *before,
+                           const Storages &storages, IRMapping &mapping) {
+  if (Value known = mapping.lookupOrNull(view))
+    return known;
+  // From the root to the view.
+  SmallVector<Operation *> chain;
+  for (Value value = view; value != root;
+       value = value.getDefiningOp()->getOperand(0))
+    chain.push_back(value.getDefiningOp());
+  OpBuilder builder(before);
+  for (Operation *op : llvm::reverse(chain))
+    if (!mapping.contains(op->getResult(0)))
+      builder.clone(*op, mapping);
+  return mapping.lookup(view);
+}
+
+void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
+  Location loc = value.getLoc();
+  OpBuilder builder(function.getContext());
+  auto deviceType = cast<RankedTensorType>(value.getType());
+  SmallVector<PlacedUse> uses = collectUses(value);
+  Value below, current = value;
+  PrefetchOp streamed = getStreamedBy(value);
+  if (list.front().goesAround()) {
+    below = value;
+    current = {};
+  }
+  const PlacedUse *next = uses.begin();
+  for (auto [number, move] : llvm::enumerate(list)) {
+    // Away.
+    bool isFirstOfStep = move.goesAround();
+    if (!isFirstOfStep) {
+      if (!below) {
+        setBuilderAfter(builder, move.getEvictAfter());
+        Type stored = inTier(deviceType, move.getTier());
+        Value future =
+            StoreOp::create(builder, loc,
+                            FutureType::get(builder.getContext(),
+                                            cast<RankedTensorType>(stored)),
+                            current);
+        builder.setInsertionPoint(opAt(move.getFreeBefore()));
+        below = WaitOp::create(builder, loc, future);
+        ++numStores;
+      }
+      builder.setInsertionPoint(opAt(move.getFreeBefore()));
+      DetachOp::create(builder, loc, current);
+    }
+    // The uses from where it comes back until it leaves again.
+    while (next != uses.end() &&
+           int64_t(next->position) < move.getPrefetchBefore())
+      ++next;
+    if (next == uses.end())
+      continue;
+    builder.setInsertionPoint(opAt(move.getPrefetchBefore()));
+    Value source = streamed ? makeAgain(builder, streamed.getSource()) : below;
+    Value future = PrefetchOp::create(
+        builder, loc, FutureType::get(builder.getContext(), deviceType),
+        source);
+    Operation *firstUser = opAt(next->position);
+    builder.setInsertionPoint(firstUser);
+    Value fetched = WaitOp::create(builder, loc, future);
+    ++numPrefetches;
+    int64_t until = number + 1 < list.size()
+                        ? list[number + 1].getPrefetchBefore()
+                        : int64_t(storages.getOps().size()) + 1;
+    IRMapping mapping;
+    mapping.map(value, fetched);
+    for (; next != uses.end() && int64_t(next->position) < until; ++next)
+      next->operand->set(makeViewAgain(next->operand->get(), value, firstUser,
+                                       storages, mapping));
+    current = fetched;
+  }
+  if (list.front().goesAround()) {
+    builder.setInsertionPoint(opAt(list.front().getFreeBefore()));
+    if (current)
+      DetachOp::create(builder, loc, current);
+    if (streamed) {
+      replaced.append({value.getDefiningOp(), streamed});
+      return;
+    }
+    unsigned argument = cast<BlockArgument>(value).getArgNumber();
+    Type placed = inTier(deviceType, list.front().getTier());
+    value.setType(placed);
+    SmallVector<Type> inputs(function.getArgumentTypes());
+    inputs[argument] = placed;
+    function.setType(FunctionType::get(function.getContext(), inputs,
+                                       function.getResultTypes()));
+  }
+}
+
+void Inserter::insert() {
+  for (auto &[value, list] : moves)
+    insertMoves(value, list);
+  for (Operation *op : replaced)
+    op->erase();
+  // Views that nobody needs any more would be views of tensors in tiers, and
+  // copies that nobody waits for are none.
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops))
+    if (op->getNumOperands() > 0 && isOpTriviallyDead(op))
+      op->erase();
+}
+
+namespace {
+struct InsertTransfersPass final
+    : offload::impl::InsertTransfersPassBase<InsertTransfersPass> {
+  void runOnOperation() override {
+    CostModel model(getOperation());
+    for (auto function : getOperation().getOps<FunctionOpInterface>()) {
+      auto moves =
+          function->getAttrOfType<ArrayAttr>(OffloadDialect::kMovesAttrName);
+      if (!moves)
+        continue;
+      if (function.isExternal() || !function.getFunctionBody().hasOneBlock()) {
+        function.emitError(
+            "expected a function of one block to move values in");
+        return signalPassFailure();
+      }
+      Inserter inserter(function, model);
+      if (failed(inserter.read(moves)))
+        return signalPassFailure();
+      inserter.insert();
+      function->removeAttr(OffloadDialect::kMovesAttrName);
+      numPrefetches += inserter.numPrefetches;
+      numStores += inserter.numStores;
+    }
+  }
+};
+} // namespace

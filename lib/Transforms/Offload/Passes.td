@@ -1,0 +1,96 @@
+//===- Passes.td - passes of the Offload dialect -----------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// In the order in which a program meets them.
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_TRANSFORMS_OFFLOAD_PASSES
+#define HYPERPARALLEL_TRANSFORMS_OFFLOAD_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SplitLargeOpsPass : Pass<"offload-split-large-ops", "ModuleOp"> {
+  let summary = "Do ops that need more memory than there is in parts";
+  let description = [{
+    Where an op of the entry function needs more than `capacity` because of a
+    parameter, the parameter lives in a tier: contractions over it are done in
+    parts, each fetched by itself, and an embedding fetches the rows that it reads
+    (`offload.prefetch_rows`). A program whose ops fit stays as it is. Runs after
+    `hp-fuse`, before `offload-plan-transfers`.
+  }];
+  let options = [
+    Option<"capacity", "capacity", "int64_t", "0",
+           "Bytes of device memory; 0: what the machine says">,
+    Option<"entry", "entry", "std::string", "\"main\"", "The entry function">,
+  ];
+  let statistics = [
+    Statistic<"numParts", "num-parts", "Parts of contractions made">,
+    Statistic<"numRowReads", "num-row-reads", "Ops that fetch rows of a table">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::hyperparallel::offload::OffloadDialect",
+                           "::mlir::hyperparallel::supernode::SupernodeDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def PlanTransfersPass : Pass<"offload-plan-transfers", "ModuleOp"> {
+  let summary = "Decide which values leave the device between two uses";
+  let description = [{
+    Plans the entry function of a local program (after partition) so that what
+    is resident on the device fits `capacity` at every op, in-flight copies
+    included, with the least time that copies add to the step. Times are those of
+    the cost model on the module's `supernode.machine`; the tiers are those that
+    its links reach from the device's memory and back.
+
+    Parameters, buffers, caches and optimizer state (`hp.role`) may live in a
+    tier between steps; inputs and results stay on the device. What a person
+    asked for (`offload.place`, `offload.keep` on arguments) is kept to.
+
+    The decisions hang on the function as `offload.moves`, each with a remark
+    that says what it costs; a program that fits is left as it is. Where no plan
+    exists, the error names the op that needs most and the smallest capacity that
+    could work.
+  }];
+  let options = [
+    Option<"capacity", "capacity", "int64_t", "0",
+           "Bytes of device memory; 0: what the machine says">,
+    Option<"entry", "entry", "std::string", "\"main\"", "The entry function">,
+    Option<"report", "report", "std::string", "\"\"",
+           "File to write the plan's figures to, as JSON">,
+  ];
+  let statistics = [
+    Statistic<"numMoved", "num-moved", "Values that leave the device">,
+    Statistic<"numKept", "num-kept", "Values that could leave and stay">,
+  ];
+  let dependentDialects = ["::mlir::hyperparallel::offload::OffloadDialect",
+                           "::mlir::hyperparallel::supernode::SupernodeDialect"];
+}
+
+def InsertTransfersPass : Pass<"offload-insert-transfers", "ModuleOp"> {
+  let summary = "Write the decisions of a plan as prefetches and stores";
+  let description = [{
+    For each move of `offload.moves`: a store right after the last use before the
+    gap (none, if the value is clean), its wait and the end of the residency
+    before the op that needs the memory, the prefetch before the op that the plan
+    names, its wait before the next use. Views are made again of the new value.
+    An argument that lives in a tier between steps gets the tier in its type. The
+    attribute is gone afterwards.
+  }];
+  let statistics = [
+    Statistic<"numPrefetches", "num-prefetches", "Prefetches inserted">,
+    Statistic<"numStores", "num-stores", "Stores inserted">,
+  ];
+  let dependentDialects = ["::mlir::hyperparallel::offload::OffloadDialect",
+                           "::mlir::hyperparallel::supernode::SupernodeDialect"];
+}
+
+def VerifyTiersPass : Pass<"offload-verify-tiers", "ModuleOp"> {
+  let summary = "Check that only copies touch what is not on the device";
+  let description = [{
+    After phase 6: a tensor in a tier is an operand or result of `offload` ops,
+    of slices, calls, functions, loops, branches and their terminators alone, and no
+    decision of a plan is left unwritten.
+  }];
+}
+
+#endif // HYPERPARALLEL_TRANSFORMS_OFFLOAD_PASSES

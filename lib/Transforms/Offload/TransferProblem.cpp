@@ -1,0 +1,244 @@
+//===- TransferProblem.cpp - a function as the planner sees it ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// What may move, by where the memory is:
+//   - an argument with the role parameter, buffer, cache or optimizer has a
+//   copy
+//     in the host's memory, and may live in a tier between steps; other
+//     arguments (inputs, and what has no role) are on the device all the time;
+//   - a result is the caller's memory, on the device all the time;
+//   - all else lives from its first to its last use.
+//
+// Cost: linear in ops and uses.
+// Limits: every device of the mesh does the same at the same time, and a tier
+//   that several share is divided evenly.
+//===----------------------------------------------------------------------===//
+#include "lib/Transforms/Offload/TransferProblem.h"
+
+#include "dialects/HyperShard/HyperShard.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+using namespace mlir::hyperparallel;
+using namespace mlir::hyperparallel::offload;
+
+static constexpr int64_t kAlignment = 64;
+
+TransferProblem::TransferProblem(FunctionOpInterface function, CostModel &model,
+                                 int64_t capacity)
+    : function(function), model(model), storages(function, model, kAlignment) {
+  problem.capacity = capacity;
+  problem.alignment = kAlignment;
+}
+
+/// Devices that run the program at the same time.
+static int64_t getNumDevices(Operation *op) {
+  int64_t devices = 1;
+  for (auto mesh : op->getParentOfType<ModuleOp>().getOps<hypershard::MeshOp>())
+    devices = std::max(devices, mesh.getMesh().getNumDevices());
+  return devices;
+}
+
+void TransferProblem::addTiers() {
+  supernode::MachineAttr machine = model.getMachine();
+  StringRef memory = model.getGroup().getMemory();
+  int64_t devices = getNumDevices(function);
+  SmallVector<std::pair<TierAttr, planner::Tier>> found;
+  for (supernode::TierAttr tier : machine.getTiers()) {
+    StringRef name = tier.getName();
+    auto link = [&](StringRef from, StringRef to) {
+      planner::Link result;
+      std::optional<double> none =
+          model.getTransferSeconds(from, to, 0, devices);
+      std::optional<double> some =
+          model.getTransferSeconds(from, to, 1e9, devices);
+      if (!none || !some)
+        return result;
+      result.latency = *none;
+      result.bandwidth = 1e9 / (*some - *none);
+      return result;
+    };
+    if (name == memory)
+      continue;
+    planner::Tier entry;
+    entry.out = link(memory, name);
+    entry.in = link(name, memory);
+    if (entry.out.bandwidth <= 0 || entry.in.bandwidth <= 0)
+      continue;
+    int64_t sharing = std::clamp<int64_t>(
+        machine.getDevicesPerUnit(tier.getScope()), 1, devices);
+    entry.capacity = tier.getCapacity() / sharing;
+    found.push_back(
+        {TierAttr::get(function.getContext(),
+                       StringAttr::get(function.getContext(), name)),
+         entry});
+  }
+  llvm::stable_sort(found, [](const auto &a, const auto &b) {
+    return a.second.in.bandwidth > b.second.in.bandwidth;
+  });
+  for (auto &[name, entry] : found) {
+    tiers.push_back(name);
+    problem.tiers.push_back(entry);
+  }
+  if (supernode::TierAttr own = machine.getTier(memory))
+    problem.memoryBandwidth = own.getBandwidth();
+}
+
+void TransferProblem::addOperations() {
+  for (auto [position, op] : llvm::enumerate(storages.getOps())) {
+    TaskCost cost = model.getCost(op);
+    planner::Operation operation;
+    operation.seconds = cost.seconds;
+    operation.workspace =
+        llvm::alignTo(storages.getWorkspace(position), kAlignment);
+    if (cost.bound == Bound::Memory)
+      operation.memoryBytes =
+          int64_t(cost.work.bytesRead + cost.work.bytesWritten);
+    problem.operations.push_back(operation);
+  }
+}
+
+/// An argument that outlives the step: it has a copy in the host's memory.
+static bool isState(FunctionOpInterface function, unsigned argument) {
+  auto role = function.getArgAttrOfType<StringAttr>(argument, "hp.role");
+  return role && role.getValue() != "input";
+}
+
+LogicalResult TransferProblem::addArgument(uint32_t number, uint32_t storage) {
+  planner::Storage &entry = problem.storages[storage];
+  entry.persistent = true;
+  auto keep = function.getArgAttr(number, OffloadDialect::kKeepAttrName);
+  auto place = function.getArgAttrOfType<TierAttr>(
+      number, OffloadDialect::kPlaceAttrName);
+  bool isMovable = (isState(function, number) || place) && !keep &&
+                   !tiers.empty() &&
+                   !storages.getStorages()[storage].isReturned;
+  entry.pinned = !isMovable;
+  entry.mayStartBelow = isMovable;
+  entry.clean = isMovable;
+  if (!place)
+    return success();
+  auto tier = llvm::find(tiers, place);
+  if (tier == tiers.end()) {
+    InFlightDiagnostic diagnostic =
+        function.emitError("expected argument ")
+        << getName(storage) << " to be placed in a tier that copies reach from "
+        << model.getGroup().getMemory() << " but got " << place.getName();
+    Diagnostic &note = diagnostic.attachNote();
+    note << model.getMachine().getName() << " has";
+    if (tiers.empty())
+      note << " none";
+    for (TierAttr known : tiers)
+      note << (known == tiers.front() ? " " : ", ") << known.getName();
+    return diagnostic;
+  }
+  if (storages.getStorages()[storage].isReturned)
+    return function.emitError("expected argument ")
+           << getName(storage) << " to be placed in " << place.getName()
+           << " but the function returns it on the device; return a copy, or "
+              "remove the placement";
+  places[storage] = tier - tiers.begin();
+  entry.homeTier = *places[storage];
+  return success();
+}
+
+/// A copy of what lives in a tier: there from its first to its last use at
+/// most, and never between steps.
+LogicalResult TransferProblem::addStreamed(uint32_t storage) {
+  planner::Storage &entry = problem.storages[storage];
+  auto prefetch = cast<PrefetchOp>(storages.getStorages()[storage].streamedBy);
+  TierAttr name = getTier(prefetch.getSource().getType());
+  auto tier = llvm::find(tiers, name);
+  if (tier == tiers.end())
+    return prefetch.emitError("expected a tier that copies reach ")
+           << model.getGroup().getMemory() << " from but got "
+           << name.getName();
+  entry.persistent = entry.mayStartBelow = entry.clean = true;
+  entry.pinned = false;
+  entry.homeTier = tier - tiers.begin();
+  places[storage] = entry.homeTier;
+  return success();
+}
+
+LogicalResult TransferProblem::addStorages() {
+  places.resize(storages.getStorages().size());
+  for (const Storage &storage : storages.getStorages()) {
+    planner::Storage entry;
+    entry.bytes = storage.bytes;
+    entry.persistent = entry.pinned = storage.isReturned;
+    problem.storages.push_back(entry);
+  }
+  for (auto [number, storage] : llvm::enumerate(storages.getStorages())) {
+    if (storage.argument && failed(addArgument(*storage.argument, number)))
+      return failure();
+    if (storage.streamedBy && failed(addStreamed(number)))
+      return failure();
+    for (StorageUse use : storage.uses)
+      problem.uses.push_back({use.op, uint32_t(number), use.reads, use.writes});
+  }
+  // An argument that is returned is copied to the result.
+  for (Value value :
+       function.getFunctionBody().front().getTerminator()->getOperands())
+    if (std::optional<uint32_t> storage = storages.lookup(value);
+        storage && storages.getStorages()[*storage].argument) {
+      planner::Storage copy;
+      copy.bytes = llvm::alignTo(byteSize(value.getType()), kAlignment);
+      copy.persistent = copy.pinned = true;
+      problem.storages.push_back(copy);
+    }
+  return success();
+}
+
+LogicalResult TransferProblem::build() {
+  addTiers();
+  addOperations();
+  return addStorages();
+}
+
+std::string TransferProblem::getName(uint32_t storage) const {
+  if (storage >= storages.getStorages().size())
+    return "a result";
+  const Storage &entry = storages.getStorages()[storage];
+  if (entry.argument) {
+    if (auto name =
+            const_cast<FunctionOpInterface &>(function)
+                .getArgAttrOfType<StringAttr>(*entry.argument, "hp.name"))
+      return name.str();
+    return "argument " + std::to_string(*entry.argument);
+  }
+  Value first = entry.values.front();
+  Operation *op = first.getDefiningOp();
+  if (entry.streamedBy) {
+    Value source = entry.streamedBy->getOperand(0);
+    std::string part;
+    for (; Operation *view = source.getDefiningOp();
+         source = view->getOperand(0))
+      part = " (a part of it)";
+    unsigned number = cast<BlockArgument>(source).getArgNumber();
+    auto name = const_cast<FunctionOpInterface &>(function)
+                    .getArgAttrOfType<StringAttr>(number, "hp.name");
+    return (name ? name.str() : "argument " + std::to_string(number)) + part;
+  }
+  std::string name = op->getName().getStringRef().str();
+  if (auto path = op->getAttrOfType<StringAttr>("hp.path"))
+    name = path.str();
+  if (op->getNumResults() > 1)
+    name += "#" + std::to_string(cast<OpResult>(first).getResultNumber());
+  return name;
+}
+
+Value TransferProblem::getValueAt(uint32_t storage, int64_t after) const {
+  ArrayRef<Operation *> ops = storages.getOps();
+  Value current;
+  for (Value value : storages.getStorages()[storage].values) {
+    if (storages.getRoot(value) != value)
+      continue;
+    Operation *op = value.getDefiningOp();
+    bool isMade =
+        !op ||
+        (after >= 0 && (op == ops[after] || op->isBeforeInBlock(ops[after])));
+    if (isMade)
+      current = value;
+  }
+  return current;
+}

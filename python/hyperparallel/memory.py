@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fits the program of one device into a given memory, with the tiers below it, and proves that it does.
+
+The planner counts values, the runtime counts buffers: after fusion there may be fewer of them, or some may live a
+little longer. So a plan is lowered and its exact peak measured on the buffers that the program will allocate; if that is
+above the limit, the program is planned again with that much less room. What is returned is the measured figure, which
+the runtime measures again, byte for byte.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from mlir import ir
+from mlir.passmanager import PassManager
+
+from hyperparallel.errors import CompilationError
+from hyperparallel.pipeline import ENTRY, MLIRError, diagnostics_of, keep_program, reproduction
+
+_ALIGNMENT = 64
+_ATTEMPTS = 6
+_PEAK = "hp.peak_bytes"
+#: hp_tier of hp_runtime.h, in the order of the attribute.
+_TIERS = ("device", "pinned", "host", "file")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """A program that fits.
+
+    Attributes:
+        module: The program of one device, with its transfers.
+        capacity: Bytes of device memory that it was planned for.
+        peak_bytes: The most that is resident on the device, arguments and results included; what a run measures.
+        unplanned_peak_bytes: The same if nothing moved.
+        figures: What ``offload-plan-transfers`` reports: times, bounds, moves.
+        remarks: What it said of its choices.
+    """
+
+    module: ir.Module
+    capacity: int
+    peak_bytes: int
+    unplanned_peak_bytes: int
+    figures: Mapping[str, Any]
+    remarks: tuple[str, ...]
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as ``2GiB`` or ``500 MB``.
+
+    Raises:
+        ValueError: It is no size; the message says what was expected.
+    """
+    from hyperparallel.machines import units
+
+    size = units.parse(text, units.BYTES)
+    if size < 1:
+        raise ValueError(f"expected a size of at least one byte but got `{text}`")
+    return int(size)
+
+
+def fit_memory(module: ir.Module, capacity: int, name: str) -> MemoryPlan:
+    """Plan a partitioned program so that it needs at most ``capacity`` bytes of device memory.
+
+    Args:
+        module: The local program of one device; not changed.
+        capacity: Bytes.
+        name: What to call the program in messages.
+
+    Raises:
+        CompilationError: No plan exists; says which op needs how much.
+    """
+    measured = _peaks(module)
+    base = _clone(module)
+    for function in _functions(base):
+        peaks = measured.get(_symbol(function))
+        if peaks is not None and _symbol(function) != ENTRY:
+            function.attributes[_PEAK] = peaks
+    room, peak = capacity, capacity
+    for _ in range(_ATTEMPTS):
+        candidate, figures, remarks = _plan(base, room, capacity, name)
+        peak = _device_peak(candidate)
+        if peak <= capacity:
+            for function in _functions(candidate):
+                if _PEAK in function.attributes:
+                    del function.attributes[_PEAK]
+            return MemoryPlan(candidate, capacity, peak, _device_peak(module, measured), figures, remarks)
+        room = int(figures["peak_bytes"]) - (peak - capacity)
+    raise CompilationError(
+        f"{name} needs {peak} bytes of device memory once code is generated, {peak - capacity} more than there are; "
+        "give it that much more, or split it over more devices",
+        pass_name="offload-plan-transfers",
+    )
+
+
+def _plan(base: ir.Module, room: int, capacity: int, name: str) -> tuple[ir.Module, Mapping[str, Any], tuple[str, ...]]:
+    candidate = _clone(base)
+    remarks: list[str] = []
+
+    def listen(diagnostic: Any) -> bool:
+        if diagnostic.severity != ir.DiagnosticSeverity.REMARK:
+            return False
+        remarks.append(str(diagnostic.message))
+        return True
+
+    with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
+        report = Path(temporary) / "offload.json"
+        steps = (
+            f"hp-fuse,offload-split-large-ops{{capacity={room}}},offload-plan-transfers{{capacity={room}{{report}}}},"
+            "offload-insert-transfers,offload-verify-tiers"
+        )
+        handler: Any = candidate.context.attach_diagnostic_handler(listen)
+        try:
+            _run(candidate, steps.replace("{report}", f" report={report}"))
+        except MLIRError as error:
+            kept = keep_program(str(base), f"{name}-partitioned")
+            raise CompilationError(
+                f"{name} does not fit into {capacity} bytes of device memory",
+                diagnostics=diagnostics_of(error),
+                pass_name="offload-plan-transfers",
+                command=reproduction(kept, steps.replace("{report}", "")),
+            ) from None
+        finally:
+            handler.detach()
+        return candidate, json.loads(report.read_text(encoding="utf-8")), tuple(remarks)
+
+
+def _run(module: ir.Module, steps: str) -> None:
+    with module.context:
+        PassManager.parse(f"builtin.module({steps})", module.context).run(module.operation)
+
+
+def _clone(module: ir.Module) -> ir.Module:
+    return ir.Module.parse(str(module.operation.get_asm(enable_debug_info=True)), module.context)
+
+
+def _functions(module: ir.Module) -> list[ir.Operation]:
+    return [op.operation for op in module.body.operations if "sym_name" in op.operation.attributes]
+
+
+def _symbol(function: ir.Operation) -> str:
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def _peaks(module: ir.Module) -> dict[str, ir.Attribute]:
+    """What each function allocates once code is generated, by name."""
+    lowered = _clone(module)
+    _run(lowered, "hp-lower-to-cpu")
+    return {
+        _symbol(function): function.attributes[_PEAK]
+        for function in _functions(lowered)
+        if _PEAK in function.attributes
+    }
+
+
+def _bytes(kind: ir.Type) -> int:
+    tensor = ir.RankedTensorType(kind)
+    element: Any = tensor.element_type
+    width = 8 if isinstance(element, ir.IndexType) else (int(element.width) + 7) // 8
+    size = width * math.prod(tensor.shape)
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def _device_peak(module: ir.Module, measured: Mapping[str, ir.Attribute] | None = None) -> int:
+    """The most that is on the device: what the entry allocates, and what its caller holds for it."""
+    peaks = (_peaks(module) if measured is None else measured).get(ENTRY)
+    if peaks is None:
+        raise CompilationError(
+            "the program allocates what is known only when it runs, and cannot be planned for a limited memory; "
+            "compile it without one",
+            pass_name="hp-measure-buffers",
+        )
+    entry = next(function for function in _functions(module) if _symbol(function) == ENTRY)
+    kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
+    held = [type_ for type_ in (*kind.inputs, *kind.results) if tier_of(type_) is None]
+    allocated = list(cast("Any", ir.DenseI64ArrayAttr(peaks)))[_TIERS.index("device")]
+    return int(allocated) + sum(_bytes(type_) for type_ in held)
+
+
+def tier_of(kind: ir.Type) -> str | None:
+    """The tier that a tensor's type names; None for the device."""
+    encoding = ir.RankedTensorType(kind).encoding
+    if encoding is None:
+        return None
+    return str(encoding).removeprefix("#offload.tier<").removesuffix(">").strip('"')
+
+
+__all__ = ["MemoryPlan", "fit_memory", "parse_size", "tier_of"]

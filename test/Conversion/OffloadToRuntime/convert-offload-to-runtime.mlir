@@ -1,0 +1,72 @@
+// Copies become calls on both buffers, at the start and at the wait; values keep their tiers.
+// RUN: hp-opt %s --hp-convert-offload-to-runtime | FileCheck %s
+!pool = tensor<4x3xbf16, #offload.tier<pool>>
+
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[W:.*]]: tensor<4x3xbf16, #offload.tier<pool>>, %[[X:.*]]: tensor<4x3xbf16>
+func.func @main(%w: !pool, %x: tensor<4x3xbf16>) -> (tensor<4x3xbf16>, !pool) {
+  // CHECK: %[[FROM:.*]] = bufferization.to_buffer %[[W]] read_only
+  // CHECK-SAME: to memref<4x3xbf16, #offload.tier<pool>>
+  // CHECK: %[[TO:.*]] = memref.alloc() {alignment = 64 : i64} : memref<4x3xbf16>
+  // CHECK: %[[COPY:.*]] = call @prefetch(%[[FROM]], %[[TO]], %{{.*}})
+  %f = offload.prefetch %w : !pool -> <tensor<4x3xbf16>>
+  // CHECK: %[[GONE:.*]] = memref.alloc() {alignment = 64 : i64} : memref<4x3xbf16, #offload.tier<pool>>
+  // CHECK: %[[STORE:.*]] = call @store(%{{.*}}, %[[GONE]], %{{.*}})
+  %s = offload.store %x : tensor<4x3xbf16> -> <!pool>
+  // CHECK: call @wait_for_copy{{.*}}(%[[COPY]], %{{.*}}, %[[TO]])
+  // CHECK: %[[D:.*]] = bufferization.to_tensor %[[TO]] restrict writable
+  %d = offload.wait %f : <tensor<4x3xbf16>>
+  // CHECK: call @wait_for_copy{{.*}}(%[[STORE]], %{{.*}}, %[[GONE]])
+  // CHECK: %[[H:.*]] = bufferization.to_tensor %[[GONE]] restrict writable
+  %h = offload.wait %s : <!pool>
+  // CHECK-NOT: offload.detach
+  offload.detach %x : tensor<4x3xbf16>
+  // CHECK: return %[[D]], %[[H]]
+  return %d, %h : tensor<4x3xbf16>, !pool
+}
+
+// A copy that nobody waits for is none.
+// CHECK-LABEL: func.func @never(
+// CHECK-NEXT: return
+func.func @never(%w: tensor<4xf32, #offload.tier<pool>>) {
+  %f = offload.prefetch %w : tensor<4xf32, #offload.tier<pool>> -> <tensor<4xf32>>
+  return
+}
+
+// A contiguous part is fetched from its place in the whole: row 2 of 12 bytes is at 24.
+// CHECK-LABEL: func.func @part(
+// CHECK-SAME: %[[W:.*]]: tensor<8x3xf32, #offload.tier<pool>>
+func.func @part(%w: tensor<8x3xf32, #offload.tier<pool>>) -> tensor<4x3xf32> {
+  // CHECK: %[[WHOLE:.*]] = bufferization.to_buffer %[[W]] read_only
+  // CHECK: %[[AT:.*]] = arith.constant 24 : i64
+  // CHECK: call @prefetch{{.*}}(%[[WHOLE]], %{{.*}}, %[[AT]])
+  %p = tensor.extract_slice %w[2, 0] [4, 3] [1, 1] : tensor<8x3xf32, #offload.tier<pool>> to tensor<4x3xf32, #offload.tier<pool>>
+  %f = offload.prefetch %p : tensor<4x3xf32, #offload.tier<pool>> -> <tensor<4x3xf32>>
+  %d = offload.wait %f : <tensor<4x3xf32>>
+  return %d : tensor<4x3xf32>
+}
+
+// CHECK-LABEL: func.func @rows(
+// CHECK-SAME: %[[T:.*]]: tensor<50x4xf32, #offload.tier<pool>>, %[[I:.*]]: tensor<2x3xi64>
+func.func @rows(%table: tensor<50x4xf32, #offload.tier<pool>>, %i: tensor<2x3xi64>) -> tensor<2x3x4xf32> {
+  // CHECK-DAG: %[[TABLE:.*]] = bufferization.to_buffer %[[T]] read_only
+  // CHECK-DAG: %[[ROWS:.*]] = bufferization.to_buffer %[[I]] read_only
+  // CHECK: %[[TO:.*]] = memref.alloc() {alignment = 64 : i64} : memref<2x3x4xf32>
+  // CHECK: call @prefetch_rows(%[[TABLE]], %[[ROWS]], %[[TO]])
+  %f = offload.prefetch_rows %table at %i : tensor<50x4xf32, #offload.tier<pool>>, tensor<2x3xi64> -> <tensor<2x3x4xf32>>
+  %d = offload.wait %f : <tensor<2x3x4xf32>>
+  return %d : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func.func private @store(
+// CHECK-DAG: %[[HOST:.*]] = llvm.mlir.constant(2 : i32)
+// CHECK-DAG: %[[DEVICE:.*]] = llvm.mlir.constant(0 : i32)
+// CHECK-DAG: %[[BYTES:.*]] = llvm.mlir.constant(24 : i64)
+// CHECK: llvm.call @hp_rt_copy_start(%{{.*}}, %[[HOST]], %{{.*}}, %[[DEVICE]], %[[BYTES]])
+
+// CHECK-LABEL: func.func private @prefetch_rows(
+// CHECK-DAG: %[[HOST:.*]] = llvm.mlir.constant(2 : i32)
+// CHECK-DAG: %[[ROW:.*]] = llvm.mlir.constant(16 : i64)
+// CHECK-DAG: %[[ALL:.*]] = llvm.mlir.constant(50 : i64)
+// CHECK-DAG: %[[COUNT:.*]] = llvm.mlir.constant(6 : i64)
+// CHECK: llvm.call @hp_rt_copy_rows_start(%{{.*}}, %{{.*}}, %[[HOST]], %[[ROW]], %[[ALL]], %{{.*}}, %[[COUNT]])

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Moves become copies where the plan says; uses and views follow.
+// RUN: hp-opt %s --offload-insert-transfers --offload-verify-tiers --split-input-file | FileCheck %s
+
+// A value that is made here: stored, ended, fetched.
+// CHECK-LABEL: func.func @intermediate(
+// CHECK-NOT: offload.moves
+func.func @intermediate(%x: tensor<4xf32>) -> tensor<4xf32> attributes {
+    offload.moves = [#offload.move<value = 1, tier = <pool>, evict_after = 1, free_before = 2, prefetch_before = 3, clean = false>]} {
+  // CHECK: %[[A:.*]] = arith.negf
+  %a = arith.negf %x : tensor<4xf32>
+  // CHECK: %[[B:.*]] = arith.addf %[[A]], %[[A]]
+  %b = arith.addf %a, %a : tensor<4xf32>
+  // CHECK: %[[S:.*]] = offload.store %[[A]] : tensor<4xf32> -> <tensor<4xf32, #offload.tier<pool>>>
+  // CHECK: %[[BELOW:.*]] = offload.wait %[[S]]
+  // CHECK: offload.detach %[[A]]
+  // CHECK: %[[C:.*]] = arith.mulf %[[B]], %[[B]]
+  %c = arith.mulf %b, %b : tensor<4xf32>
+  // CHECK: %[[F:.*]] = offload.prefetch %[[BELOW]]
+  // CHECK: %[[D:.*]] = arith.mulf %[[C]], %[[B]]
+  %d = arith.mulf %c, %b : tensor<4xf32>
+  // CHECK: %[[AGAIN:.*]] = offload.wait %[[F]]
+  // CHECK: arith.addf %[[D]], %[[AGAIN]]
+  %e = arith.addf %d, %a : tensor<4xf32>
+  return %e : tensor<4xf32>
+}
+
+// -----
+
+// An argument that lives below between steps and leaves once more in the middle: nothing is stored.
+// CHECK-LABEL: func.func @streamed(
+// CHECK-SAME: %[[W:.*]]: tensor<4xf32, #offload.tier<pool>>, %[[X:.*]]: tensor<4xf32>
+func.func @streamed(%w: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> attributes {
+    offload.moves = [#offload.move<value = 0, tier = <pool>, evict_after = 1, free_before = 2, prefetch_before = 3, clean = true>,
+                     #offload.move<value = 0, tier = <pool>, evict_after = 4, free_before = 5, prefetch_before = 0, clean = true>]} {
+  // CHECK-NEXT: %[[F:.*]] = offload.prefetch %[[W]]
+  // CHECK-NEXT: %[[A:.*]] = arith.negf %[[X]]
+  %a = arith.negf %x : tensor<4xf32>
+  // CHECK-NEXT: %[[W0:.*]] = offload.wait %[[F]]
+  // CHECK-NEXT: %[[B:.*]] = arith.addf %[[A]], %[[W0]]
+  %b = arith.addf %a, %w : tensor<4xf32>
+  // CHECK-NEXT: offload.detach %[[W0]]
+  // CHECK-NEXT: %[[C:.*]] = arith.negf %[[B]]
+  %c = arith.negf %b : tensor<4xf32>
+  // CHECK-NEXT: %[[G:.*]] = offload.prefetch %[[W]]
+  // CHECK-NEXT: %[[D:.*]] = arith.negf %[[C]]
+  %d = arith.negf %c : tensor<4xf32>
+  // CHECK-NEXT: %[[W1:.*]] = offload.wait %[[G]]
+  // CHECK-NEXT: %[[E:.*]] = arith.addf %[[D]], %[[W1]]
+  %e = arith.addf %d, %w : tensor<4xf32>
+  // CHECK-NEXT: offload.detach %[[W1]]
+  // CHECK-NEXT: return %[[E]]
+  return %e : tensor<4xf32>
+}
+
+// -----
+
+// A view is made again of what was fetched, and the old one is gone (cases 7 to 9: the storage moves once).
+// CHECK-LABEL: func.func @views(
+// CHECK-SAME: %[[W:.*]]: tensor<4x6xf32, #offload.tier<pool>>
+func.func @views(%w: tensor<4x6xf32>, %x: tensor<24xf32>) -> (tensor<24xf32>, tensor<24xf32>) attributes {
+    offload.moves = [#offload.move<value = 0, tier = <pool>, evict_after = 3, free_before = 4, prefetch_before = 2, clean = true>]} {
+  // CHECK-NOT: tensor.collapse_shape
+  %v = tensor.collapse_shape %w [[0, 1]] : tensor<4x6xf32> into tensor<24xf32>
+  %a = arith.negf %x : tensor<24xf32>
+  // CHECK: %[[F:.*]] = offload.prefetch %[[W]]
+  // CHECK: %[[D:.*]] = offload.wait %[[F]]
+  // CHECK: %[[V:.*]] = tensor.collapse_shape %[[D]]
+  // CHECK: arith.addf %{{.*}}, %[[V]]
+  %b = arith.addf %a, %v : tensor<24xf32>
+  // CHECK: arith.mulf %{{.*}}, %[[V]]
+  %c = arith.mulf %b, %v : tensor<24xf32>
+  // CHECK: offload.detach %[[D]]
+  return %b, %c : tensor<24xf32>, tensor<24xf32>
+}
+
+// -----
+
+// A use in a region is a use.
+// CHECK-LABEL: func.func @region(
+func.func @region(%w: tensor<4xf32>, %x: tensor<4xf32>, %c: i1) -> tensor<4xf32> attributes {
+    offload.moves = [#offload.move<value = 0, tier = <pool>, evict_after = 0, free_before = 1, prefetch_before = 0, clean = true>]} {
+  // CHECK: %[[D:.*]] = offload.wait
+  // CHECK-NEXT: scf.if
+  %r = scf.if %c -> tensor<4xf32> {
+    // CHECK: arith.addf %[[D]], %[[D]]
+    %y = arith.addf %w, %w : tensor<4xf32>
+    scf.yield %y : tensor<4xf32>
+  } else {
+    scf.yield %x : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+// Nothing to write, nothing changes.
+// CHECK-LABEL: func.func @nothing(
+// CHECK-NEXT: return
+func.func @nothing(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
