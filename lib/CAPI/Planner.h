@@ -132,17 +132,17 @@ typedef struct {
 
 /** Writes an offset for each buffer; how they were found goes to the callback.
  * `goal`: the height that is enough, 0 for the least that could be. */
-MLIR_CAPI_EXPORTED HpArenaSummary hpArenaAssign(
-    intptr_t numBuffers, const HpArenaBuffer *buffers, int64_t alignment,
-    int64_t goal, bool exact, int64_t *offsets, MlirStringCallback callback,
-    void *userData);
+MLIR_CAPI_EXPORTED HpArenaSummary hpArenaAssign(intptr_t numBuffers,
+                                                const HpArenaBuffer *buffers,
+                                                int64_t alignment, int64_t goal,
+                                                bool exact, int64_t *offsets,
+                                                MlirStringCallback callback,
+                                                void *userData);
 /** What is wrong with the offsets goes to the callback, if anything is. */
-MLIR_CAPI_EXPORTED void hpArenaFindOverlap(intptr_t numBuffers,
-                                           const HpArenaBuffer *buffers,
-                                           const int64_t *offsets,
-                                           int64_t alignment,
-                                           MlirStringCallback callback,
-                                           void *userData);
+MLIR_CAPI_EXPORTED void
+hpArenaFindOverlap(intptr_t numBuffers, const HpArenaBuffer *buffers,
+                   const int64_t *offsets, int64_t alignment,
+                   MlirStringCallback callback, void *userData);
 
 #ifdef __cplusplus
 }

@@ -39,7 +39,7 @@ using namespace mlir::hyperparallel::planner;
 
 /// Slots and gaps that may be looked at: by plans from scratch, and by small
 /// changes. Each is less than a second.
-static constexpr int64_t kWork = 5'000'000, kSmallWork = 1'000'000;
+static constexpr int64_t kWork = 2'500'000, kSmallWork = 1'000'000;
 static constexpr int kRounds = 6, kTierRounds = 4, kParts = 20;
 
 namespace {
@@ -167,7 +167,7 @@ Draft Planner::solveForTiers() {
     if (capacity >= problem.capacity)
       continue;
     if (capacity < least || best.execution.seconds <= goal ||
-        boundAt(capacity) >= best.execution.seconds || work - begin > 2 * kWork)
+        boundAt(capacity) >= best.execution.seconds || work - begin > kWork)
       break;
     Draft draft = solve(capacity);
     if (isBetter(draft, best))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from hyperparallel.offload.arena import Arena, Buffer, assign_offsets, find_overlap
 from hyperparallel.offload.errors import CapacityError, OffloadError
+from hyperparallel.offload.explain import Fate, StorageReport, explain
 from hyperparallel.offload.planner import Plan, Spill, execute, plan
 from hyperparallel.offload.problem import DEVICE, Link, Operation, Problem, Storage, Tier
 
@@ -22,6 +23,7 @@ __all__ = [
     "Arena",
     "Buffer",
     "CapacityError",
+    "Fate",
     "Link",
     "OffloadError",
     "Operation",
@@ -29,9 +31,11 @@ __all__ = [
     "Problem",
     "Spill",
     "Storage",
+    "StorageReport",
     "Tier",
     "assign_offsets",
     "execute",
+    "explain",
     "find_overlap",
     "plan",
 ]
