@@ -426,6 +426,19 @@ def _write_results(path: Path, run: RunResult) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _memory_in_words(report: Mapping[str, Any]) -> str:
+    from hyperparallel.plan import format_bytes
+
+    peaks = dict(report["peak_bytes_by_tier"])
+    text = f"  memory       {format_bytes(peaks.pop('device', 0))} at the peak on the fullest device"
+    if report["device_memory"] is not None:
+        text += f", of {format_bytes(report['device_memory'])}"
+    fetched = max(report["prefetched_bytes_per_device"], default=0)
+    if fetched:
+        text += f"; {format_bytes(fetched)} fetched from {format_bytes(sum(peaks.values()))} below"
+    return text
+
+
 def _in_words(report: Mapping[str, Any]) -> str:
     from hyperparallel.plan import format_bytes
 
@@ -446,9 +459,7 @@ def _in_words(report: Mapping[str, Any]) -> str:
         )
     if not counts:
         lines.append("  no communication")
-    lines.append(
-        f"  memory       {format_bytes(max(report['peak_bytes_per_device']))} at the peak on the fullest device"
-    )
+    lines.append(_memory_in_words(report))
     lines.append(
         f"  time         {report['run_seconds'][-1] * 1e3:.1f} ms for the run, "
         f"{report['seconds']['total']:.1f} s in all"
