@@ -47,9 +47,11 @@ def tblgen(source: Path, *options: str) -> str:
 
 def dialect_page(folder: Path) -> str:
     """A dialect: its description, attributes, types and ops."""
-    sources = [folder / f"{folder.name}{part}.td" for part in ("Ops", "Attrs", "Dialect")]
-    source = next(path for path in sources if path.exists())
-    return tblgen(source, "-gen-dialect-doc", f"-dialect={folder.name.lower()}")
+    sources = [folder / f"{folder.name}{part}.td" for part in ("Dialect", "Attrs", "Ops")]
+    with tempfile.NamedTemporaryFile("w", suffix=".td") as file:
+        file.writelines(f'include "{path.relative_to(ROOT).as_posix()}"\n' for path in sources if path.exists())
+        file.flush()
+        return tblgen(Path(file.name), "-gen-dialect-doc", f"-dialect={folder.name.lower()}")
 
 
 def passes_page(source: Path) -> str:

@@ -32,6 +32,19 @@ static Field number(AsmParser &parser, StringRef key, Quantity &value,
           optional};
 }
 
+/// A field that may be left out and is a name.
+static Field optionalName(AsmParser &parser, StringRef key, StringAttr &value) {
+  return {key,
+          [&parser, &value]() -> ParseResult {
+            std::string text;
+            if (parser.parseString(&text))
+              return failure();
+            value = StringAttr::get(parser.getContext(), text);
+            return success();
+          },
+          /*optional=*/true};
+}
+
 /// A field that is a list of names.
 static Field names(AsmParser &parser, StringRef key,
                    SmallVectorImpl<StringAttr> &value) {
@@ -106,13 +119,50 @@ LogicalResult RateAttr::verify(EmitError emitError, Type type, Quantity rate) {
 }
 
 //===----------------------------------------------------------------------===//
+// Cores: <8, gain = 0.9, cut = 4.0e-6, wake = 1.0e-5>
+//===----------------------------------------------------------------------===//
+
+Attribute CoresAttr::parse(AsmParser &parser, Type) {
+  int64_t count;
+  Quantity gain, cut, wake;
+  SMLoc loc = parser.getCurrentLocation();
+  Field fields[] = {number(parser, "gain", gain), number(parser, "cut", cut),
+                    number(parser, "wake", wake)};
+  if (parser.parseLess() || parser.parseInteger(count) ||
+      parseFields(parser, fields))
+    return {};
+  return parser.getChecked<CoresAttr>(loc, parser.getContext(), count, gain,
+                                      cut, wake);
+}
+
+void CoresAttr::print(AsmPrinter &printer) const {
+  printer.getStream() << '<' << getCount() << ", gain = " << getGain()
+                      << ", cut = " << getCut() << ", wake = " << getWake()
+                      << '>';
+}
+
+LogicalResult CoresAttr::verify(EmitError emitError, int64_t count,
+                                Quantity gain, Quantity cut, Quantity wake) {
+  if (count < 1)
+    return emitError() << "expected at least 1 core but got " << count;
+  if (!(gain > 0 && gain <= 1))
+    return emitError() << "expected the gain of a core to be in (0, 1] but got "
+                       << toString(gain);
+  if (failed(verifyNotNegative(emitError, "the time of a cut", cut)))
+    return failure();
+  return verifyNotNegative(emitError, "the time to wake up", wake);
+}
+
+//===----------------------------------------------------------------------===//
 // Device group: <"npu" = 16, memory = "hbm", ..., rates = [bf16 = 3.5e14]>
 //===----------------------------------------------------------------------===//
 
 Attribute DeviceGroupAttr::parse(AsmParser &parser, Type) {
   std::string name, memory;
   int64_t count;
-  Quantity launch, vector, efficiency = 1;
+  Quantity launch, vector, efficiency = 1, packing = 0;
+  StringAttr cache;
+  CoresAttr cores;
   SmallVector<RateAttr> rates;
   SMLoc loc = parser.getCurrentLocation();
   auto parseOne = [&]() -> ParseResult {
@@ -121,10 +171,17 @@ Attribute DeviceGroupAttr::parse(AsmParser &parser, Type) {
       rates.push_back(*rate);
     return LogicalResult(rate);
   };
+  auto parseCores = [&]() -> ParseResult {
+    cores = dyn_cast_or_null<CoresAttr>(CoresAttr::parse(parser, Type()));
+    return success(bool(cores));
+  };
   Field fields[] = {{"memory", [&] { return parser.parseString(&memory); }},
                     number(parser, "launch", launch),
                     number(parser, "vector", vector),
                     number(parser, "efficiency", efficiency, /*optional=*/true),
+                    number(parser, "packing", packing, /*optional=*/true),
+                    optionalName(parser, "cache", cache),
+                    {"cores", parseCores, /*optional=*/true},
                     {"rates", [&] {
                        return parser.parseCommaSeparatedList(
                            AsmParser::Delimiter::Square, parseOne);
@@ -132,9 +189,9 @@ Attribute DeviceGroupAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess() || parser.parseString(&name) || parser.parseEqual() ||
       parser.parseInteger(count) || parseFields(parser, fields))
     return {};
-  return parser.getChecked<DeviceGroupAttr>(loc, parser.getContext(), name,
-                                            count, memory, launch, vector,
-                                            efficiency, rates);
+  return parser.getChecked<DeviceGroupAttr>(
+      loc, parser.getContext(), name, count, memory, launch, vector, efficiency,
+      packing, cache, cores, rates);
 }
 
 void DeviceGroupAttr::print(AsmPrinter &printer) const {
@@ -144,6 +201,14 @@ void DeviceGroupAttr::print(AsmPrinter &printer) const {
      << ", vector = " << getVector();
   if (getEfficiency() != 1)
     os << ", efficiency = " << getEfficiency();
+  if (getPacking() != 0)
+    os << ", packing = " << getPacking();
+  if (getCache())
+    os << ", cache = " << getCache();
+  if (getCores()) {
+    os << ", cores = ";
+    getCores().print(printer);
+  }
   os << ", rates = [";
   llvm::interleaveComma(getRates(), os, [&](RateAttr rate) {
     printer << rate.getElementType();
@@ -155,6 +220,7 @@ void DeviceGroupAttr::print(AsmPrinter &printer) const {
 LogicalResult DeviceGroupAttr::verify(EmitError emitError, StringRef name,
                                       int64_t count, StringRef, Quantity launch,
                                       Quantity vector, Quantity efficiency,
+                                      Quantity packing, StringAttr, CoresAttr,
                                       ArrayRef<RateAttr> rates) {
   std::string group = ("group \"" + name + "\"").str();
   if (count < 1)
@@ -162,7 +228,9 @@ LogicalResult DeviceGroupAttr::verify(EmitError emitError, StringRef name,
                        << " to have at least 1 device but got " << count;
   if (failed(verifyNotNegative(emitError, "the launch time of " + group,
                                launch)) ||
-      failed(verifyPositive(emitError, "the vector rate of " + group, vector)))
+      failed(
+          verifyPositive(emitError, "the vector rate of " + group, vector)) ||
+      failed(verifyNotNegative(emitError, "the packing of " + group, packing)))
     return failure();
   if (!(efficiency > 0 && efficiency <= 1))
     return emitError() << "expected the efficiency of " << group
@@ -195,9 +263,9 @@ Attribute LevelAttr::parse(AsmParser &parser, Type) {
       return failure();
     std::optional<Algorithm> algorithm = symbolizeAlgorithm(keyword);
     if (!algorithm)
-      return parser.emitError(at)
-             << "expected an algorithm (ring, tree, halving, direct) but got `"
-             << keyword << '`';
+      return parser.emitError(at) << "expected an algorithm (ring, tree, "
+                                     "halving, direct, memory) but got `"
+                                  << keyword << '`';
     algorithms.push_back(*algorithm);
     return success();
   };
@@ -269,27 +337,36 @@ static ParseResult parseScoped(AsmParser &parser, std::string &name,
 Attribute TierAttr::parse(AsmParser &parser, Type) {
   std::string name, scope;
   Quantity capacity, bandwidth;
+  SmallVector<StringAttr> shared;
   SMLoc loc = parser.getCurrentLocation();
   Field fields[] = {number(parser, "capacity", capacity),
-                    number(parser, "bandwidth", bandwidth)};
+                    number(parser, "bandwidth", bandwidth),
+                    names(parser, "shared", shared)};
   if (parseScoped(parser, name, scope) || parseFields(parser, fields))
     return {};
   return parser.getChecked<TierAttr>(loc, parser.getContext(), name, scope,
-                                     capacity, bandwidth);
+                                     capacity, bandwidth, shared);
 }
 
 void TierAttr::print(AsmPrinter &printer) const {
-  printer.getStream() << '<' << Quoted{getName()} << " in "
-                      << Quoted{getScope()} << ", capacity = " << getCapacity()
-                      << ", bandwidth = " << getBandwidth() << '>';
+  raw_ostream &os = printer.getStream();
+  os << '<' << Quoted{getName()} << " in " << Quoted{getScope()}
+     << ", capacity = " << getCapacity() << ", bandwidth = " << getBandwidth();
+  if (!getShared().empty()) {
+    os << ", shared = ";
+    printNames(printer, getShared());
+  }
+  os << '>';
 }
 
 LogicalResult TierAttr::verify(EmitError emitError, StringRef name, StringRef,
-                               Quantity capacity, Quantity bandwidth) {
+                               Quantity capacity, Quantity bandwidth,
+                               ArrayRef<StringAttr> shared) {
   std::string tier = ("tier \"" + name + "\"").str();
-  if (failed(verifyPositive(emitError, "the capacity of " + tier, capacity)))
+  if (failed(verifyPositive(emitError, "the capacity of " + tier, capacity)) ||
+      failed(verifyPositive(emitError, "the bandwidth of " + tier, bandwidth)))
     return failure();
-  return verifyPositive(emitError, "the bandwidth of " + tier, bandwidth);
+  return verifyOnce(emitError, tier, shared);
 }
 
 //===----------------------------------------------------------------------===//
@@ -302,15 +379,7 @@ Attribute SegmentAttr::parse(AsmParser &parser, Type) {
   StringAttr within;
   SMLoc loc = parser.getCurrentLocation();
   Field fields[] = {number(parser, "bandwidth", bandwidth),
-                    {"within",
-                     [&]() -> ParseResult {
-                       std::string outer;
-                       if (parser.parseString(&outer))
-                         return failure();
-                       within = StringAttr::get(parser.getContext(), outer);
-                       return success();
-                     },
-                     /*optional=*/true}};
+                    optionalName(parser, "within", within)};
   if (parseScoped(parser, name, scope) || parseFields(parser, fields))
     return {};
   return parser.getChecked<SegmentAttr>(loc, parser.getContext(), name, scope,

@@ -29,6 +29,25 @@ def Supernode_RateAttr : Supernode_Attr<"Rate", "rate"> {
                         Supernode_Quantity<"operations per second">:$rate);
 }
 
+def Supernode_CoresAttr : Supernode_Attr<"Cores", "cores"> {
+  let summary = "Cores of one host that virtual devices share";
+  let description = [{
+    `<8, gain = 0.9, cut = 4.0e-6, wake = 1.0e-5>`: rates, bandwidths and launch
+    of the group are those of one core, and d devices at work share c cores.
+
+    - d <= c: a device has k = floor(c / d) cores. A kernel of t seconds takes
+      t / (1 + (k - 1) gain) + cut when it is cut over them, or t where that is
+      less.
+    - d > c: a kernel takes d / c times as long, and a device that has waited for
+      others takes `wake` to get a core again.
+
+    C1: at least one core; C2: `gain` is in (0, 1], the times are not negative.
+  }];
+  let parameters = (ins
+    "int64_t":$count, Supernode_Quantity<"fraction">:$gain,
+    Supernode_Quantity<"s">:$cut, Supernode_Quantity<"s">:$wake);
+}
+
 def Supernode_DeviceGroupAttr : Supernode_Attr<"DeviceGroup", "group"> {
   let summary = "Equal devices: how many, and how fast";
   let description = [{
@@ -41,14 +60,23 @@ def Supernode_DeviceGroupAttr : Supernode_Attr<"DeviceGroup", "group"> {
     names the tier that kernels work on. Devices are numbered through the groups
     in their order.
 
-    C1: at least one device, one rate, no element type twice; C2: `launch` is not
-    negative, `vector` positive, `efficiency` in (0, 1].
+    `packing = 3.0e10`: contractions first bring their operands into the form
+    that the unit wants, at so many bytes a second; without it that hides behind
+    the products. `cache = "llc"` names a tier: a kernel whose operands and
+    results fit into it together runs at its bandwidth instead of the memory's.
+    `cores = <8, ...>`: the devices are threads that share cores (see `cores`).
+
+    C1: at least one device, one rate, no element type twice; C2: `launch` and
+    `packing` are not negative, `vector` positive, `efficiency` in (0, 1].
   }];
   let parameters = (ins
     StringRefParameter<"name">:$name, "int64_t":$count,
     StringRefParameter<"tier">:$memory, Supernode_Quantity<"s">:$launch,
     Supernode_Quantity<"operations per second">:$vector,
     Supernode_Quantity<"fraction">:$efficiency,
+    Supernode_Quantity<"bytes/s">:$packing,
+    OptionalParameter<"::mlir::StringAttr">:$cache,
+    OptionalParameter<"CoresAttr">:$cores,
     OptionalArrayRefParameter<"RateAttr">:$rates);
 }
 
@@ -76,13 +104,15 @@ def Supernode_TierAttr : Supernode_Attr<"Tier", "tier"> {
   let summary = "Memory of one kind";
   let description = [{
     `<"dram" in "node", capacity = 2.0e12, bandwidth = 6.4e11>`: one of it in
-    each unit of the level "node" (or in each "device"). C1: capacity and
-    bandwidth are positive.
+    each unit of the level "node" (or in each "device"). Kernels that work on it
+    take from the segments `shared = ["bus"]` too. C1: capacity and bandwidth are
+    positive; C2: no segment twice.
   }];
   let parameters = (ins
     StringRefParameter<"name">:$name, StringRefParameter<"scope">:$scope,
     Supernode_Quantity<"bytes">:$capacity,
-    Supernode_Quantity<"bytes/s">:$bandwidth);
+    Supernode_Quantity<"bytes/s">:$bandwidth,
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$shared);
 }
 
 def Supernode_SegmentAttr : Supernode_Attr<"Segment", "segment"> {
@@ -123,7 +153,7 @@ def Supernode_MachineAttr : Supernode_Attr<"Machine", "machine"> {
       level is called "device"; no link is there twice;
     - C2: the sizes of the levels multiply to the number of devices;
     - C3: a scope is "device" or a level;
-    - C4: a group's memory is a tier in "device";
+    - C4: a group's memory is a tier in "device", and its cache is a tier;
     - C5: both ends of a link are tiers;
     - C6: `shared` and `within` name segments, and no segment lies within itself,
       directly or through others.

@@ -16,6 +16,8 @@ def Supernode_Algorithm : I32Enum<"Algorithm",
       I32EnumCase<"Halving", 2, "halving">,
       // One step to all peers at once: needs a fabric that does not block.
       I32EnumCase<"Direct", 3, "direct">,
+      // Members read and write one memory: what counts is its bandwidth.
+      I32EnumCase<"Memory", 4, "memory">,
     ]> {
   let cppNamespace = "::mlir::hyperparallel::supernode";
 }

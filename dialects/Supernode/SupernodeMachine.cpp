@@ -255,7 +255,15 @@ LogicalResult MachineAttr::verify(EmitError emitError, StringRef name,
       return emitError() << "expected the memory of group \"" << group.getName()
                          << "\" to be a tier in \"device\" but got \""
                          << group.getMemory() << '"';
+    if (group.getCache() && !findNamed(tiers, group.getCache().getValue()))
+      return emitError() << "expected the cache of group \"" << group.getName()
+                         << "\" to be a tier of [" << listNames(tiers)
+                         << "] but got " << group.getCache();
   }
+  for (TierAttr tier : tiers)
+    if (failed(
+            verifyShared("tier \"" + tier.getName() + "\"", tier.getShared())))
+      return failure();
   for (LevelAttr level : levels)
     if (failed(verifyShared("level \"" + level.getName() + "\"",
                             level.getShared())))

@@ -13,6 +13,11 @@
 // direct is halving with one step (two for a reduce) and any p; an all-to-all
 // takes a + (p-1)nb/p. A permute is one message, a + nb, by any of them.
 //
+// memory: members read each other's part and write their result, so b is that
+// of one memory and what counts is all that one member reads and writes: gather
+// a + 2pnb, scatter a + (n + n/p)b, reduce the lesser of a + (p+1)nb and
+// 2a + (3n + n/p)b, all-to-all and permute a + 2nb.
+//
 // Over levels of sizes p1 (innermost), p2, ..., hierarchical:
 //  - scatter: level by level outwards, on n, n/p1, n/(p1 p2), ...
 //  - gather: level by level inwards, on n, n pk, n pk p(k-1), ...
@@ -43,6 +48,17 @@ double hyperparallel::algorithmSeconds(Algorithm algorithm, CollectiveKind kind,
   if (members <= 1 || kind == CollectiveKind::SliceLocal)
     return 0;
   const double p = members, a = latency, n = localBytes / bandwidth;
+  if (algorithm == Algorithm::Memory)
+    switch (kind) {
+    case CollectiveKind::AllGather:
+      return a + 2 * p * n;
+    case CollectiveKind::ReduceScatter:
+      return a + n + n / p;
+    case CollectiveKind::AllReduce:
+      return std::min(a + (p + 1) * n, 2 * a + 3 * n + n / p);
+    default:
+      return a + 2 * n;
+    }
   if (kind == CollectiveKind::Permute)
     return a + n;
   const double s = llvm::Log2_64_Ceil(members);
@@ -68,6 +84,7 @@ double hyperparallel::algorithmSeconds(Algorithm algorithm, CollectiveKind kind,
       return kNever;
     break;
   case Algorithm::Direct:
+  case Algorithm::Memory:
     rounds = 1;
     break;
   }

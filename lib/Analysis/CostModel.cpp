@@ -2,22 +2,33 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // A kernel takes max(contraction flops / matrix rate + other flops / vector
-// rate, bytes / memory bandwidth) + launch (a roofline with a floor). A
-// collective takes what CollectiveCost says + launch. A program is the sum of
-// its tasks: what overlaps is the simulator's affair.
+// rate, bytes / memory bandwidth) + launch (a roofline with a floor). What one
+// kernel is, KernelFusion says; its ops share its time in proportion to what
+// each would take by itself. A collective takes what CollectiveCost says +
+// launch. A program is the sum of its tasks: what overlaps is the simulator's
+// affair.
+//
+// What a machine may add, each from numbers of its own:
+//  - packing: bytes read / packing is added to a contraction's operations,
+//    unless it uses what it reads about once (a product with a vector);
+//  - cache: the bandwidth of the cache holds where all bytes of the kernel fit
+//    into the part of it that falls to each device at work;
+//  - buses: a bandwidth is at most a device's part of each segment of the tier;
+//  - cores: `onSharedCores`.
 //
 // Cost: linear in the ops of the functions that are reached, each visited once;
 // linear in the devices of a mesh once per set of axes.
-// Limits: fused ops are costed one by one, as if each went through memory.
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/CostModel.h"
 
 #include "lib/Analysis/CollectiveOps.h"
+#include "mlir/Dialect/Linalg/IR/LinalgInterfaces.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::hyperparallel;
@@ -50,12 +61,20 @@ MachineAttr hyperparallel::getMachineOrDefault(Operation *op) {
       kDefaultMachine);
 }
 
-CostModel::CostModel(MachineAttr machine, unsigned groupIndex)
+CostModel::CostModel(MachineAttr machine, unsigned groupIndex, int64_t devices)
     : machine(machine), group(machine.getGroups()[groupIndex]),
-      memoryBandwidth(machine.getTier(group.getMemory()).getBandwidth()) {}
+      memory(machine.getTier(group.getMemory())), devices(devices) {}
+
+/// Devices of the largest mesh; 1 if there is none.
+static int64_t devicesAtWork(ModuleOp module) {
+  int64_t devices = 1;
+  for (auto mesh : module.getOps<hypershard::MeshOp>())
+    devices = std::max(devices, MeshAxes(mesh.getMesh()).numDevices());
+  return devices;
+}
 
 CostModel::CostModel(ModuleOp module)
-    : CostModel(getMachineOrDefault(module)) {}
+    : CostModel(getMachineOrDefault(module), 0, devicesAtWork(module)) {}
 
 //===----------------------------------------------------------------------===//
 // Kernels
@@ -102,13 +121,74 @@ static double computeSeconds(const OpCost &work, double contractionRate,
          (work.flops - work.contractionFlops) / vectorRate;
 }
 
-double CostModel::getKernelSeconds(const OpCost &work, Type elementType) const {
+/// Devices at work within one unit of the scope.
+int64_t CostModel::workingInUnit(StringRef scope) const {
+  return std::min(devices, machine.getDevicesPerUnit(scope));
+}
+
+/// What one device takes by itself, and what all together take on the buses.
+CostModel::MemorySeconds CostModel::memorySeconds(double bytes) const {
+  TierAttr tier = memory;
+  if (StringAttr name = group.getCache()) {
+    TierAttr cache = machine.getTier(name.getValue());
+    if (bytes <= cache.getCapacity() / workingInUnit(cache.getScope()))
+      tier = cache;
+  }
+  MemorySeconds seconds = {bytes / tier.getBandwidth(), 0};
+  for (StringAttr name : tier.getShared())
+    for (SegmentAttr segment = machine.getSegment(name.getValue()); segment;
+         segment = segment.getWithin()
+                       ? machine.getSegment(segment.getWithin().getValue())
+                       : SegmentAttr())
+      seconds.onBus =
+          std::max(seconds.onBus, bytes * workingInUnit(segment.getScope()) /
+                                      segment.getBandwidth());
+  return seconds;
+}
+
+/// The seconds on one core as the devices at work get cores.
+double CostModel::onSharedCores(double seconds) const {
+  CoresAttr cores = group.getCores();
+  if (!cores)
+    return seconds;
+  if (devices > cores.getCount())
+    return seconds * devices / cores.getCount();
+  double share = static_cast<double>(cores.getCount() / devices);
+  double cut = seconds / (1 + (share - 1) * cores.getGain()) + cores.getCut();
+  return std::min(seconds, cut);
+}
+
+/// One kernel.
+TaskCost CostModel::costOfKernel(const OpCost &work, Type elementType) const {
+  TaskCost cost;
+  cost.work = work;
   if (work.isFree())
-    return 0;
+    return cost;
+  cost.launches = 1;
   double compute =
       computeSeconds(work, getContractionRate(elementType), group.getVector());
-  double memory = (work.bytesRead + work.bytesWritten) / memoryBandwidth;
-  return std::max(compute, memory) + group.getLaunch();
+  bool reuses = work.contractionFlops >= work.bytesRead;
+  if (group.getPacking() > 0 && reuses)
+    compute += work.bytesRead / group.getPacking();
+  MemorySeconds memory = memorySeconds(work.bytesRead + work.bytesWritten);
+  double beyond =
+      std::max(onSharedCores(std::max(compute, memory.alone)), memory.onBus);
+  double launch = group.getLaunch();
+  if (CoresAttr cores = group.getCores())
+    launch *= std::max(1.0, static_cast<double>(devices) / cores.getCount());
+  cost.seconds = beyond + launch;
+  cost.peakSeconds = work.contractionFlops / getPeakRate(elementType);
+  if (beyond <= launch)
+    cost.bound = Bound::Launch;
+  else
+    cost.bound = compute >= memory.alone && beyond > memory.onBus
+                     ? Bound::Compute
+                     : Bound::Memory;
+  return cost;
+}
+
+double CostModel::getKernelSeconds(const OpCost &work, Type elementType) const {
+  return costOfKernel(work, elementType).seconds;
 }
 
 /// In which a contraction computes: the type of its first tensor.
@@ -166,17 +246,42 @@ TaskCost CostModel::costOfLeaf(Operation *op) {
     return cost;
   }
 
-  Type type = elementTypeOf(op);
-  cost.seconds = getKernelSeconds(cost.work, type);
-  cost.peakSeconds = cost.work.contractionFlops / getPeakRate(type);
-  double beyond = cost.seconds - group.getLaunch();
-  double compute =
-      computeSeconds(cost.work, getContractionRate(type), group.getVector());
-  if (beyond <= group.getLaunch())
-    cost.bound = Bound::Launch;
-  else
-    cost.bound = compute >= beyond ? Bound::Compute : Bound::Memory;
-  return cost;
+  TaskCost kernel = costOfKernel(cost.work, elementTypeOf(op));
+  kernel.estimated = cost.estimated;
+  return kernel;
+}
+
+/// Finds the cost of all structured ops of a block.
+void CostModel::planBlock(Block *block) {
+  if (!planned.insert(block).second)
+    return;
+  KernelPlan plan = planKernels(*block);
+  for (auto [op, number] : plan.kernelOf)
+    if (number < 0)
+      kernels[op] = {};
+  for (const FusedKernel &kernel : plan.kernels) {
+    Type type = elementTypeOf(kernel.members.front().op);
+    TaskCost whole = costOfKernel(kernel.work, type);
+    if (kernel.members.size() == 1 || whole.seconds == 0) {
+      for (const KernelMember &member : kernel.members)
+        kernels[member.op] = whole;
+      continue;
+    }
+    SmallVector<double> alone;
+    for (const KernelMember &member : kernel.members)
+      alone.push_back(
+          getKernelSeconds(cast<CostOpInterface>(member.op).getCost(),
+                           elementTypeOf(member.op)));
+    double sum = std::accumulate(alone.begin(), alone.end(), 0.0);
+    for (auto [member, seconds] : llvm::zip_equal(kernel.members, alone)) {
+      TaskCost &cost = kernels[member.op];
+      double part = seconds / sum;
+      cost.work = member.work;
+      cost.seconds = whole.seconds * part;
+      cost.bound = whole.bound;
+      cost.launches = part;
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -253,6 +358,10 @@ TaskCost CostModel::getCost(Operation *op) {
   }
   if (isa<CallOpInterface>(op))
     return costOfCallee(op);
+  if (isa<linalg::LinalgOp>(op) && op->getBlock()) {
+    planBlock(op->getBlock());
+    return kernels.lookup(op);
+  }
   if (op->getNumRegions() == 0 || isa<CostOpInterface>(op))
     return costOfLeaf(op);
 
@@ -350,6 +459,10 @@ CollectiveCost CostModel::getCollective(CollectiveKind kind,
     return slowest;
   for (const GroupLevels &levels : getGroupLevels(mesh, axes)) {
     CollectiveCost cost = bestCollective(kind, localBytes, levels);
+    CoresAttr cores = group.getCores();
+    if (cores && devices > cores.getCount())
+      cost.seconds =
+          cost.seconds * devices / cores.getCount() + cores.getWake();
     if (cost.seconds > slowest.seconds)
       slowest = cost;
   }

@@ -11,6 +11,7 @@
 #include "dialects/Interfaces/CostOpInterface.h"
 #include "dialects/Supernode/Supernode.h"
 #include "lib/Analysis/CollectiveCost.h"
+#include "lib/Analysis/KernelFusion.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
@@ -42,9 +43,12 @@ struct TaskCost {
 /// Keeps what it has seen of functions: make another when the program changes.
 class CostModel {
 public:
-  /// The cost on one device of the machine's group number `group`.
-  explicit CostModel(supernode::MachineAttr machine, unsigned group = 0);
-  /// On the machine of the module, or else on the preset "cpu-supernode".
+  /// The cost on one device of the machine's group number `group`, while
+  /// `devices` of the machine are at work (they share cores and memory buses).
+  explicit CostModel(supernode::MachineAttr machine, unsigned group = 0,
+                     int64_t devices = 1);
+  /// On the machine of the module, or else on the preset "cpu-supernode", with
+  /// the devices of its largest mesh.
   explicit CostModel(ModuleOp module);
 
   supernode::MachineAttr getMachine() const { return machine; }
@@ -52,7 +56,8 @@ public:
 
   /// An op with everything in it: a call is the sum of its callee, a loop its
   /// body times its trip count (once if that is unknown), a branch its dearest
-  /// region. Functions are visited once.
+  /// region. Functions are visited once. An op that shares a kernel with others
+  /// (KernelFusion.h) has its part of it, so that costs add up.
   TaskCost getCost(Operation *op);
 
   /// Peak operations per second of a contraction on the element type. A type
@@ -62,7 +67,8 @@ public:
   /// The part of the peak that the group reaches.
   double getContractionRate(Type elementType) const;
 
-  /// max(operations / rate, bytes / bandwidth) + launch; 0 for no work.
+  /// max(operations / rate, bytes / bandwidth) + launch; 0 for no work. Where
+  /// the group says how: with packing, cut over cores, or in turn with others.
   double getKernelSeconds(const OpCost &work, Type elementType) const;
 
   /// The collective that is fastest, over every group along `axes` (the slowest
@@ -88,6 +94,15 @@ public:
 
 private:
   TaskCost costOfLeaf(Operation *op);
+  TaskCost costOfKernel(const OpCost &work, Type elementType) const;
+  void planBlock(Block *block);
+  struct MemorySeconds {
+    double alone;
+    double onBus;
+  };
+  MemorySeconds memorySeconds(double bytes) const;
+  double onSharedCores(double seconds) const;
+  int64_t workingInUnit(StringRef scope) const;
   TaskCost costOfRegion(Region &region);
   TaskCost costOfCallee(Operation *call);
   ArrayRef<GroupLevels> getGroupLevels(const hypershard::MeshAxes &mesh,
@@ -95,8 +110,12 @@ private:
 
   supernode::MachineAttr machine;
   supernode::DeviceGroupAttr group;
-  double memoryBandwidth;
+  supernode::TierAttr memory;
+  int64_t devices;
   SymbolTableCollection symbols;
+  /// The ops of structured kernels, for each block that was asked about.
+  DenseSet<Block *> planned;
+  DenseMap<Operation *, TaskCost> kernels;
   DenseMap<Operation *, TaskCost> functions;
   /// By mesh, then by axes as (axis, pre, size) in a row.
   DenseMap<std::pair<Attribute, Attribute>, SmallVector<GroupLevels, 1>>

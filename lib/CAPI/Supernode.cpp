@@ -46,9 +46,9 @@ unwrapAlgorithms(MlirLocation loc, intptr_t size, const MlirStringRef *names) {
   for (intptr_t i = 0; i < size; ++i) {
     std::optional<Algorithm> algorithm = symbolizeAlgorithm(unwrap(names[i]));
     if (!algorithm) {
-      emitError(unwrap(loc))
-          << "expected an algorithm (ring, tree, halving, direct) but got `"
-          << unwrap(names[i]) << '`';
+      emitError(unwrap(loc)) << "expected an algorithm (ring, tree, halving, "
+                                "direct, memory) but got `"
+                             << unwrap(names[i]) << '`';
       return std::nullopt;
     }
     result.push_back(*algorithm);
@@ -80,6 +80,37 @@ double hpRateAttrGetRate(MlirAttribute attr) {
 }
 
 //===----------------------------------------------------------------------===//
+// Cores
+//===----------------------------------------------------------------------===//
+
+bool hpAttributeIsACores(MlirAttribute attr) {
+  return isa<CoresAttr>(unwrap(attr));
+}
+
+MlirAttribute hpCoresAttrGet(MlirLocation loc, int64_t count, double gain,
+                             double cut, double wake) {
+  return wrap(CoresAttr::getChecked(emitAt(loc), unwrap(loc).getContext(),
+                                    count, Quantity(gain), Quantity(cut),
+                                    Quantity(wake)));
+}
+
+int64_t hpCoresAttrGetCount(MlirAttribute attr) {
+  return cast<CoresAttr>(unwrap(attr)).getCount();
+}
+
+double hpCoresAttrGetGain(MlirAttribute attr) {
+  return cast<CoresAttr>(unwrap(attr)).getGain();
+}
+
+double hpCoresAttrGetCut(MlirAttribute attr) {
+  return cast<CoresAttr>(unwrap(attr)).getCut();
+}
+
+double hpCoresAttrGetWake(MlirAttribute attr) {
+  return cast<CoresAttr>(unwrap(attr)).getWake();
+}
+
+//===----------------------------------------------------------------------===//
 // DeviceGroup
 //===----------------------------------------------------------------------===//
 
@@ -90,12 +121,16 @@ bool hpAttributeIsADeviceGroup(MlirAttribute attr) {
 MlirAttribute hpDeviceGroupAttrGet(MlirLocation loc, MlirStringRef name,
                                    int64_t count, MlirStringRef memory,
                                    double launch, double vector,
-                                   double efficiency, intptr_t numRates,
+                                   double efficiency, double packing,
+                                   MlirStringRef cache, MlirAttribute cores,
+                                   intptr_t numRates,
                                    const MlirAttribute *rates) {
   MLIRContext *context = unwrap(loc).getContext();
+  auto coresAttr = dyn_cast_or_null<CoresAttr>(unwrap(cores));
   return wrap(DeviceGroupAttr::getChecked(
       emitAt(loc), context, unwrap(name), count, unwrap(memory),
       Quantity(launch), Quantity(vector), Quantity(efficiency),
+      Quantity(packing), optionalString(context, cache), coresAttr,
       ArrayRef(unwrapAll<RateAttr>(numRates, rates))));
 }
 
@@ -121,6 +156,19 @@ double hpDeviceGroupAttrGetVector(MlirAttribute attr) {
 
 double hpDeviceGroupAttrGetEfficiency(MlirAttribute attr) {
   return cast<DeviceGroupAttr>(unwrap(attr)).getEfficiency();
+}
+
+double hpDeviceGroupAttrGetPacking(MlirAttribute attr) {
+  return cast<DeviceGroupAttr>(unwrap(attr)).getPacking();
+}
+
+MlirStringRef hpDeviceGroupAttrGetCache(MlirAttribute attr) {
+  StringAttr cache = cast<DeviceGroupAttr>(unwrap(attr)).getCache();
+  return wrap(cache ? cache.getValue() : StringRef());
+}
+
+MlirAttribute hpDeviceGroupAttrGetCores(MlirAttribute attr) {
+  return wrap(cast<DeviceGroupAttr>(unwrap(attr)).getCores());
 }
 
 intptr_t hpDeviceGroupAttrGetNumRates(MlirAttribute attr) {
@@ -198,11 +246,13 @@ bool hpAttributeIsATier(MlirAttribute attr) {
 
 MlirAttribute hpTierAttrGet(MlirLocation loc, MlirStringRef name,
                             MlirStringRef scope, double capacity,
-                            double bandwidth) {
+                            double bandwidth, intptr_t numShared,
+                            const MlirStringRef *shared) {
   MLIRContext *context = unwrap(loc).getContext();
-  return wrap(TierAttr::getChecked(emitAt(loc), context, unwrap(name),
-                                   unwrap(scope), Quantity(capacity),
-                                   Quantity(bandwidth)));
+  return wrap(TierAttr::getChecked(
+      emitAt(loc), context, unwrap(name), unwrap(scope), Quantity(capacity),
+      Quantity(bandwidth),
+      ArrayRef(unwrapStrings(context, numShared, shared))));
 }
 
 MlirStringRef hpTierAttrGetName(MlirAttribute attr) {
@@ -219,6 +269,14 @@ double hpTierAttrGetCapacity(MlirAttribute attr) {
 
 double hpTierAttrGetBandwidth(MlirAttribute attr) {
   return cast<TierAttr>(unwrap(attr)).getBandwidth();
+}
+
+intptr_t hpTierAttrGetNumShared(MlirAttribute attr) {
+  return cast<TierAttr>(unwrap(attr)).getShared().size();
+}
+
+MlirStringRef hpTierAttrGetShared(MlirAttribute attr, intptr_t index) {
+  return wrap(cast<TierAttr>(unwrap(attr)).getShared()[index].getValue());
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,10 +23,21 @@ MLIR_CAPI_EXPORTED MlirAttribute hpRateAttrGet(MlirLocation loc,
 MLIR_CAPI_EXPORTED MlirType hpRateAttrGetElementType(MlirAttribute attr);
 MLIR_CAPI_EXPORTED double hpRateAttrGetRate(MlirAttribute attr);
 
+MLIR_CAPI_EXPORTED bool hpAttributeIsACores(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirAttribute hpCoresAttrGet(MlirLocation loc, int64_t count,
+                                                double gain, double cut,
+                                                double wake);
+MLIR_CAPI_EXPORTED int64_t hpCoresAttrGetCount(MlirAttribute attr);
+MLIR_CAPI_EXPORTED double hpCoresAttrGetGain(MlirAttribute attr);
+MLIR_CAPI_EXPORTED double hpCoresAttrGetCut(MlirAttribute attr);
+MLIR_CAPI_EXPORTED double hpCoresAttrGetWake(MlirAttribute attr);
+
 MLIR_CAPI_EXPORTED bool hpAttributeIsADeviceGroup(MlirAttribute attr);
+/** `packing` may be 0, `cache` empty and `cores` null. */
 MLIR_CAPI_EXPORTED MlirAttribute hpDeviceGroupAttrGet(
     MlirLocation loc, MlirStringRef name, int64_t count, MlirStringRef memory,
-    double launch, double vector, double efficiency, intptr_t numRates,
+    double launch, double vector, double efficiency, double packing,
+    MlirStringRef cache, MlirAttribute cores, intptr_t numRates,
     const MlirAttribute *rates);
 MLIR_CAPI_EXPORTED MlirStringRef hpDeviceGroupAttrGetName(MlirAttribute attr);
 MLIR_CAPI_EXPORTED int64_t hpDeviceGroupAttrGetCount(MlirAttribute attr);
@@ -34,6 +45,11 @@ MLIR_CAPI_EXPORTED MlirStringRef hpDeviceGroupAttrGetMemory(MlirAttribute attr);
 MLIR_CAPI_EXPORTED double hpDeviceGroupAttrGetLaunch(MlirAttribute attr);
 MLIR_CAPI_EXPORTED double hpDeviceGroupAttrGetVector(MlirAttribute attr);
 MLIR_CAPI_EXPORTED double hpDeviceGroupAttrGetEfficiency(MlirAttribute attr);
+MLIR_CAPI_EXPORTED double hpDeviceGroupAttrGetPacking(MlirAttribute attr);
+/** Empty if there is none. */
+MLIR_CAPI_EXPORTED MlirStringRef hpDeviceGroupAttrGetCache(MlirAttribute attr);
+/** Null if there are none. */
+MLIR_CAPI_EXPORTED MlirAttribute hpDeviceGroupAttrGetCores(MlirAttribute attr);
 MLIR_CAPI_EXPORTED intptr_t hpDeviceGroupAttrGetNumRates(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirAttribute hpDeviceGroupAttrGetRate(MlirAttribute attr,
                                                           intptr_t index);
@@ -56,15 +72,16 @@ MLIR_CAPI_EXPORTED MlirStringRef hpLevelAttrGetShared(MlirAttribute attr,
                                                       intptr_t index);
 
 MLIR_CAPI_EXPORTED bool hpAttributeIsATier(MlirAttribute attr);
-MLIR_CAPI_EXPORTED MlirAttribute hpTierAttrGet(MlirLocation loc,
-                                               MlirStringRef name,
-                                               MlirStringRef scope,
-                                               double capacity,
-                                               double bandwidth);
+MLIR_CAPI_EXPORTED MlirAttribute hpTierAttrGet(
+    MlirLocation loc, MlirStringRef name, MlirStringRef scope, double capacity,
+    double bandwidth, intptr_t numShared, const MlirStringRef *shared);
 MLIR_CAPI_EXPORTED MlirStringRef hpTierAttrGetName(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirStringRef hpTierAttrGetScope(MlirAttribute attr);
 MLIR_CAPI_EXPORTED double hpTierAttrGetCapacity(MlirAttribute attr);
 MLIR_CAPI_EXPORTED double hpTierAttrGetBandwidth(MlirAttribute attr);
+MLIR_CAPI_EXPORTED intptr_t hpTierAttrGetNumShared(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirStringRef hpTierAttrGetShared(MlirAttribute attr,
+                                                     intptr_t index);
 
 MLIR_CAPI_EXPORTED bool hpAttributeIsASegment(MlirAttribute attr);
 /** `within` may be empty. */

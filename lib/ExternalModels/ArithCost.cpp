@@ -3,9 +3,12 @@
 //===----------------------------------------------------------------------===//
 // One operation per element of the result, but: constants and conversions none,
 // arithmetic on indices none (it is folded into addresses), a fused
-// multiply-add two, and a transcendental function ten, about what a polynomial
-// of the needed degree takes. On tensors, operands are read and results written
-// once.
+// multiply-add two, a division or root four, the larger or smaller of two
+// (which hands NaN on) eight, and a transcendental function what
+// it takes beside an exponential, which is set to ten: about what a polynomial
+// of the needed degree takes. The proportions are those of vectorised code
+// (lib/Conversion/MathToPolynomials), measured. On tensors, operands are read
+// and results written once.
 //===----------------------------------------------------------------------===//
 #include "dialects/Interfaces/CostOpInterface.h"
 #include "lib/ExternalModels/Costs.h"
@@ -17,7 +20,8 @@
 using namespace mlir;
 using namespace mlir::hyperparallel;
 
-static constexpr double kTranscendentalFlops = 10;
+static constexpr double kRootFlops = 4, kOrderFlops = 8, kExpFlops = 10,
+                        kLogFlops = 20, kErfFlops = 35;
 
 static OpCost costPerElement(Operation *op, double flops) {
   OpCost cost;
@@ -60,15 +64,27 @@ struct ElementwiseCost
       return 0;
     if constexpr (std::is_same_v<OpTy, math::FmaOp>)
       return 2;
+    if constexpr (llvm::is_one_of<OpTy, arith::DivFOp, arith::DivSIOp,
+                                  arith::DivUIOp, arith::RemFOp, arith::RemSIOp,
+                                  arith::RemUIOp, math::SqrtOp,
+                                  math::RsqrtOp>::value)
+      return kRootFlops;
+    if constexpr (llvm::is_one_of<OpTy, arith::MaximumFOp,
+                                  arith::MinimumFOp>::value)
+      return kOrderFlops;
+    if constexpr (llvm::is_one_of<OpTy, math::ExpOp, math::Exp2Op,
+                                  math::ExpM1Op>::value)
+      return kExpFlops;
+    if constexpr (llvm::is_one_of<OpTy, math::ErfOp, math::ErfcOp, math::PowFOp,
+                                  math::FPowIOp, math::IPowIOp>::value)
+      return kErfFlops;
     if constexpr (llvm::is_one_of<
                       OpTy, math::AcosOp, math::AcoshOp, math::AsinOp,
                       math::AsinhOp, math::AtanOp, math::Atan2Op, math::AtanhOp,
-                      math::CbrtOp, math::CosOp, math::CoshOp, math::ErfOp,
-                      math::ErfcOp, math::ExpOp, math::Exp2Op, math::ExpM1Op,
-                      math::FPowIOp, math::IPowIOp, math::LogOp, math::Log10Op,
-                      math::Log1pOp, math::Log2Op, math::PowFOp, math::SinOp,
+                      math::CbrtOp, math::CosOp, math::CoshOp, math::LogOp,
+                      math::Log10Op, math::Log1pOp, math::Log2Op, math::SinOp,
                       math::SinhOp, math::TanOp, math::TanhOp>::value)
-      return kTranscendentalFlops;
+      return kLogFlops;
     return 1;
   }
 

@@ -267,12 +267,15 @@ FailureOr<ProgramTasks> hyperparallel::makeProgramTasks(
   DenseMap<unsigned, std::unique_ptr<CostModel>> models;
   bool isWhole = !result.groups.front().function->hasAttr(
       SupernodeDialect::kProgramAttrName);
+  int64_t atWork = 0;
+  for (const GroupProgram &group : result.groups)
+    atWork += group.devices.count;
   for (unsigned group = 0; group < result.groups.size(); ++group) {
     unsigned kind = machineGroupOf(machine, result.groups[group].devices.first);
     std::unique_ptr<CostModel> &model = models[kind];
     if (!model)
       model = isWhole ? std::make_unique<CostModel>(module)
-                      : std::make_unique<CostModel>(machine, kind);
+                      : std::make_unique<CostModel>(machine, kind, atWork);
     memories.push_back(machine.getTier(model->getGroup().getMemory()));
     TaskBuilder builder(group, *model, resources, messages, result);
     if (failed(builder.run()))

@@ -95,23 +95,50 @@ static void bindRate(nb::module_ &m) {
       .def_property_readonly("rate", hpRateAttrGetRate);
 }
 
+static void bindCores(nb::module_ &m) {
+  mlir_attribute_subclass(m, "CoresAttr", hpAttributeIsACores)
+      .def_classmethod(
+          "get",
+          [](nb::object cls, int64_t count, double gain, double cut,
+             double wake, MlirContext context) {
+            return cls(checked(context, [&](MlirLocation loc) {
+              return hpCoresAttrGet(loc, count, gain, cut, wake);
+            }));
+          },
+          nb::arg("cls"), nb::arg("count"), nb::arg("gain"), nb::arg("cut"),
+          nb::arg("wake"), nb::arg("context") = nb::none(),
+          "Cores of one host that virtual devices share.")
+      .def_property_readonly("count", hpCoresAttrGetCount)
+      .def_property_readonly("gain", hpCoresAttrGetGain)
+      .def_property_readonly("cut", hpCoresAttrGetCut)
+      .def_property_readonly("wake", hpCoresAttrGetWake);
+}
+
 static void bindDeviceGroup(nb::module_ &m) {
   mlir_attribute_subclass(m, "DeviceGroupAttr", hpAttributeIsADeviceGroup)
       .def_classmethod(
           "get",
           [](nb::object cls, const std::string &name, int64_t count,
              const std::string &memory, double launch, double vector,
-             double efficiency, const Attributes &rates, MlirContext context) {
+             double efficiency, const Attributes &rates, double packing,
+             const std::optional<std::string> &cache,
+             std::optional<MlirAttribute> cores, MlirContext context) {
             expectAll(rates, hpAttributeIsARate, "Rate");
+            if (cores)
+              expectAll({*cores}, hpAttributeIsACores, "Cores");
+            std::string cacheName = cache.value_or("");
             return cls(checked(context, [&](MlirLocation loc) {
-              return hpDeviceGroupAttrGet(loc, ref(name), count, ref(memory),
-                                          launch, vector, efficiency,
-                                          rates.size(), rates.data());
+              return hpDeviceGroupAttrGet(
+                  loc, ref(name), count, ref(memory), launch, vector,
+                  efficiency, packing, ::ref(cacheName),
+                  cores.value_or(MlirAttribute{}), rates.size(), rates.data());
             }));
           },
           nb::arg("cls"), nb::arg("name"), nb::arg("count"), nb::arg("memory"),
           nb::arg("launch"), nb::arg("vector"), nb::arg("efficiency"),
-          nb::arg("rates"), nb::arg("context") = nb::none(),
+          nb::arg("rates"), nb::arg("packing") = 0.0,
+          nb::arg("cache") = nb::none(), nb::arg("cores") = nb::none(),
+          nb::arg("context") = nb::none(),
           "Equal devices: how many, and how fast.")
       .def_property_readonly("name",
                              [](MlirAttribute self) {
@@ -125,6 +152,23 @@ static void bindDeviceGroup(nb::module_ &m) {
       .def_property_readonly("launch", hpDeviceGroupAttrGetLaunch)
       .def_property_readonly("vector", hpDeviceGroupAttrGetVector)
       .def_property_readonly("efficiency", hpDeviceGroupAttrGetEfficiency)
+      .def_property_readonly("packing", hpDeviceGroupAttrGetPacking)
+      .def_property_readonly(
+          "cache",
+          [](MlirAttribute self) -> std::optional<std::string> {
+            std::string name = str(hpDeviceGroupAttrGetCache(self));
+            if (name.empty())
+              return std::nullopt;
+            return name;
+          })
+      .def_property_readonly(
+          "cores",
+          [](MlirAttribute self) -> std::optional<MlirAttribute> {
+            MlirAttribute cores = hpDeviceGroupAttrGetCores(self);
+            if (mlirAttributeIsNull(cores))
+              return std::nullopt;
+            return cores;
+          })
       .def_property_readonly("rates", [](MlirAttribute self) {
         return collect(self, hpDeviceGroupAttrGetNumRates,
                        hpDeviceGroupAttrGetRate);
@@ -174,15 +218,19 @@ static void bindTier(nb::module_ &m) {
       .def_classmethod(
           "get",
           [](nb::object cls, const std::string &name, const std::string &scope,
-             double capacity, double bandwidth, MlirContext context) {
+             double capacity, double bandwidth, const Strings &shared,
+             MlirContext context) {
+            std::vector<MlirStringRef> sharedRefs = refs(shared);
             return cls(checked(context, [&](MlirLocation loc) {
               return hpTierAttrGet(loc, ref(name), ref(scope), capacity,
-                                   bandwidth);
+                                   bandwidth, sharedRefs.size(),
+                                   sharedRefs.data());
             }));
           },
           nb::arg("cls"), nb::arg("name"), nb::arg("scope"),
           nb::arg("capacity"), nb::arg("bandwidth"),
-          nb::arg("context") = nb::none(), "Memory of one kind.")
+          nb::arg("shared") = Strings(), nb::arg("context") = nb::none(),
+          "Memory of one kind.")
       .def_property_readonly(
           "name",
           [](MlirAttribute self) { return str(hpTierAttrGetName(self)); })
@@ -190,7 +238,11 @@ static void bindTier(nb::module_ &m) {
           "scope",
           [](MlirAttribute self) { return str(hpTierAttrGetScope(self)); })
       .def_property_readonly("capacity", hpTierAttrGetCapacity)
-      .def_property_readonly("bandwidth", hpTierAttrGetBandwidth);
+      .def_property_readonly("bandwidth", hpTierAttrGetBandwidth)
+      .def_property_readonly("shared", [](MlirAttribute self) {
+        return collectStrings(self, hpTierAttrGetNumShared,
+                              hpTierAttrGetShared);
+      });
 }
 
 static void bindSegment(nb::module_ &m) {
@@ -343,6 +395,7 @@ void hyperparallel::bindSupernode(nb::module_ &m) {
       "The cost of every task of a module, as JSON; see hyperparallel.cost.");
 
   bindRate(m);
+  bindCores(m);
   bindDeviceGroup(m);
   bindLevel(m);
   bindTier(m);

@@ -145,6 +145,18 @@ class RateAttr(ir.Attribute):
     @property
     def rate(self) -> float: ...
 
+class CoresAttr(ir.Attribute):
+    @classmethod
+    def get(cls, count: int, gain: float, cut: float, wake: float, context: ir.Context | None = ...) -> CoresAttr: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def gain(self) -> float: ...
+    @property
+    def cut(self) -> float: ...
+    @property
+    def wake(self) -> float: ...
+
 class DeviceGroupAttr(ir.Attribute):
     @classmethod
     def get(
@@ -156,6 +168,9 @@ class DeviceGroupAttr(ir.Attribute):
         vector: float,
         efficiency: float,
         rates: Sequence[ir.Attribute],
+        packing: float = ...,
+        cache: str | None = ...,
+        cores: ir.Attribute | None = ...,
         context: ir.Context | None = ...,
     ) -> DeviceGroupAttr: ...
     @property
@@ -170,6 +185,12 @@ class DeviceGroupAttr(ir.Attribute):
     def vector(self) -> float: ...
     @property
     def efficiency(self) -> float: ...
+    @property
+    def packing(self) -> float: ...
+    @property
+    def cache(self) -> str | None: ...
+    @property
+    def cores(self) -> ir.Attribute | None: ...
     @property
     def rates(self) -> list[ir.Attribute]: ...
 
@@ -206,6 +227,7 @@ class TierAttr(ir.Attribute):
         scope: str,
         capacity: float,
         bandwidth: float,
+        shared: Sequence[str] = ...,
         context: ir.Context | None = ...,
     ) -> TierAttr: ...
     @property
@@ -216,6 +238,8 @@ class TierAttr(ir.Attribute):
     def capacity(self) -> float: ...
     @property
     def bandwidth(self) -> float: ...
+    @property
+    def shared(self) -> list[str]: ...
 
 class SegmentAttr(ir.Attribute):
     @classmethod

@@ -182,7 +182,7 @@ def cost_of_file(path: str | Path, *, machine: Machine | str | None = None) -> C
     return cost_of_text(content, machine=machine, path=str(path))
 
 
-_COLUMNS = ("task", "flops", "read", "written", "received", "time", "bound")
+COLUMNS = ("task", "flops", "read", "written", "received", "time", "bound")
 
 
 def _si(value: float, unit: str) -> str:
@@ -211,15 +211,21 @@ def _row(name: str, cost: Cost) -> tuple[str, ...]:
     )
 
 
+def rows_of(function: FunctionCost) -> list[tuple[str, ...]]:
+    """The cells of a function, under :data:`COLUMNS`: its sum, then its tasks."""
+    rows = [_row(f"@{function.name}", function.total)]
+    for task in function.tasks:
+        name = " ".join(part for part in (task.op, task.callee and f"@{task.callee}", task.path) if part)
+        rows.append(_row(f"  {name}", task.cost))
+    return rows
+
+
 def table(report: CostReport) -> str:
     """The report as text, one block of aligned columns for each function: what ``hp cost`` prints."""
     lines: list[str] = [f"machine {report.machine}"]
     for function in report.functions:
-        rows = [_COLUMNS, _row(f"@{function.name}", function.total)]
-        for task in function.tasks:
-            name = " ".join(part for part in (task.op, task.callee and f"@{task.callee}", task.path) if part)
-            rows.append(_row(f"  {name}", task.cost))
-        widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+        rows = [COLUMNS, *rows_of(function)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
         for row in rows:
             cells = [
                 row[0].ljust(widths[0]),
@@ -230,6 +236,7 @@ def table(report: CostReport) -> str:
 
 
 __all__ = [
+    "COLUMNS",
     "Bound",
     "Cost",
     "CostReport",
@@ -238,5 +245,6 @@ __all__ = [
     "cost_of",
     "cost_of_file",
     "cost_of_text",
+    "rows_of",
     "table",
 ]

@@ -63,30 +63,10 @@ def run_compiled(
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the run fails.
     """
-    mesh = program.mesh
-    devices = mesh.device_ids or tuple(range(mesh.num_devices))
-    columns = [split_array(_value(argument, values), argument.layout, mesh) for argument in program.arguments]
     limit = program.device_memory if device_memory is None else device_memory
     limits = {} if limit is None else {Tier.DEVICE: limit}
-    tiers = [Tier.DEVICE if argument.tier is None else Tier.HOST for argument in program.arguments]
-    with Runtime(devices=mesh.num_devices, threads=threads, tier_limits=limits) as runtime:
-        loaded = runtime.load(program.program_file)
-        launches: list[Launch] = []
-        for position, device in enumerate(devices):
-            outputs = [
-                empty(result.layout.local_shape(result.shape, mesh), _numpy_type(result)) for result in program.results
-            ]
-            launches.append(
-                Launch(
-                    loaded,
-                    program.entry,
-                    [column[position] for column in columns],
-                    outputs,
-                    device=device,
-                    rank=position,
-                    argument_tiers=tiers,
-                )
-            )
+    with Runtime(devices=program.mesh.num_devices, threads=threads, tier_limits=limits) as runtime:
+        launches = program_launches(runtime, program, values)
         seconds: list[float] = []
         statistics: RunStatistics | None = None
         for turn in range(max(1, repeat)):
@@ -99,6 +79,36 @@ def run_compiled(
             seconds.append(time.perf_counter() - begin)
         assert statistics is not None
         return RunResult(_join(program, launches), statistics, tuple(seconds))
+
+
+def program_launches(
+    runtime: Runtime, program: CompiledProgram, values: Mapping[str, Array] | Callable[[str], Array]
+) -> list[Launch]:
+    """The launches of a program on all its devices, with its arguments cut and room for its results.
+
+    Args:
+        runtime: As many devices as the program's mesh has.
+        program: The program; it is loaded.
+        values: The global value of each argument: by name, or a function from names.
+
+    Raises:
+        RuntimeFailure: If a value is missing or does not fit, or the program cannot be loaded.
+    """
+    mesh = program.mesh
+    devices = mesh.device_ids or tuple(range(mesh.num_devices))
+    columns = [split_array(_value(argument, values), argument.layout, mesh) for argument in program.arguments]
+    tiers = [Tier.DEVICE if argument.tier is None else Tier.HOST for argument in program.arguments]
+    loaded = runtime.load(program.program_file)
+    launches: list[Launch] = []
+    for position, device in enumerate(devices):
+        outputs = [
+            empty(result.layout.local_shape(result.shape, mesh), _numpy_type(result)) for result in program.results
+        ]
+        arguments = [column[position] for column in columns]
+        launches.append(
+            Launch(loaded, program.entry, arguments, outputs, device=device, rank=position, argument_tiers=tiers)
+        )
+    return launches
 
 
 def _value(argument: CompiledTensor, values: Mapping[str, Array] | Callable[[str], Array]) -> Array:

@@ -27,11 +27,11 @@ func.func @matmul(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>, %c: tensor<8x4xf32
 }
 
 // The rate is that of the operands' type, wherever the sum is kept (2*16*16*64 operations at 4e9); conversions are free.
-// f16 is not listed, and done as the narrowest float that is as wide, bf16; f64 has none, and is left to the vector units.
+// f16 is not listed, and done as the narrowest float that is as wide, bf16; f64 has none, and is left to the vector units. A tensor that is two operands is read once.
 // CHECK-LABEL: @types:
 // CHECK-NEXT: linalg.generic: flops=32768 contraction=32768 read=5120 written=1024 received=0 seconds=9.192e-06 bound=compute
 // CHECK-NEXT: linalg.generic: flops=32768 contraction=32768 read=5120 written=1024 received=0 seconds=9.192e-06 bound=compute
-// CHECK-NEXT: linalg.dot: flops=2000 contraction=2000 read=16008 written=8 received=0 seconds=2.1e-05 bound=compute
+// CHECK-NEXT: linalg.dot: flops=2000 contraction=2000 read=8008 written=8 received=0 seconds=2.1e-05 bound=compute
 func.func @types(%a: tensor<16x64xbf16>, %b: tensor<64x16xbf16>, %d: tensor<16x64xf16>, %e: tensor<64x16xf16>,
                  %c: tensor<16x16xf32>, %f: tensor<1000xf64>, %g: tensor<f64>) {
   %0 = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}

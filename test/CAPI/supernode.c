@@ -48,12 +48,13 @@ static void machines(MlirLocation loc) {
   MlirStringRef algorithms[] = {text("direct"), text("ring")};
   MlirStringRef port[] = {text("port")};
   MlirAttribute rate = hpRateAttrGet(loc, mlirF32TypeGet(context), 9e13);
-  MlirAttribute group = hpDeviceGroupAttrGet(loc, text("npu"), 2, text("hbm"),
-                                             5e-6, 2e13, 0.5, 1, &rate);
+  MlirAttribute group = hpDeviceGroupAttrGet(
+      loc, text("npu"), 2, text("hbm"), 5e-6, 2e13, 0.5, 0, text(""),
+      hpCoresAttrGet(loc, 2, 0.5, 0, 0), 1, &rate);
   MlirAttribute level =
       hpLevelAttrGet(loc, text("node"), 2, 1e-6, 2e11, 2, algorithms, 1, port);
   MlirAttribute tier =
-      hpTierAttrGet(loc, text("hbm"), text("device"), 64e9, 1.6e12);
+      hpTierAttrGet(loc, text("hbm"), text("device"), 64e9, 1.6e12, 0, NULL);
   MlirAttribute segment =
       hpSegmentAttrGet(loc, text("port"), text("device"), 1.9e11, text(""));
   MlirAttribute link =
@@ -61,7 +62,7 @@ static void machines(MlirLocation loc) {
   MlirAttribute machine = hpMachineAttrGet(
       loc, text("pair"), 1, &group, 1, &level, 1, &tier, 1, &segment, 1, &link);
   // CHECK: machine: #supernode.machine<"pair",
-  // CHECK-SAME: groups = [<"npu" = 2, memory = "hbm", launch = 5.0e-06, vector = 2.0e+13, efficiency = 0.5, rates = [f32 = 9.0e+13]>]
+  // CHECK-SAME: groups = [<"npu" = 2, memory = "hbm", launch = 5.0e-06, vector = 2.0e+13, efficiency = 0.5, cores = <2, gain = 0.5, cut = 0, wake = 0>, rates = [f32 = 9.0e+13]>]
   // CHECK-SAME: levels = [<"node" = 2, latency = 1.0e-06, bandwidth = 2.0e+11, algorithms = [direct, ring], shared = ["port"]>]
   // CHECK-SAME: tiers = [<"hbm" in "device", capacity = 6.4e+10, bandwidth = 1.6e+12>]
   // CHECK-SAME: segments = [<"port" in "device", bandwidth = 1.9e+11>]
@@ -86,8 +87,9 @@ static void machines(MlirLocation loc) {
 
   // CHECK-NEXT: refused: expected the capacity of tier "hbm" to be positive but got 0
   // CHECK-NEXT: tier: null
-  print("tier", hpTierAttrGet(loc, text("hbm"), text("device"), 0, 1.6e12));
-  // CHECK-NEXT: refused: expected an algorithm (ring, tree, halving, direct) but got `star`
+  print("tier",
+        hpTierAttrGet(loc, text("hbm"), text("device"), 0, 1.6e12, 0, NULL));
+  // CHECK-NEXT: refused: expected an algorithm (ring, tree, halving, direct, memory) but got `star`
   // CHECK-NEXT: level: null
   algorithms[0] = text("star");
   print("level",

@@ -18,7 +18,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands, report, simulate
+from hyperparallel.cli import commands, machine, report, simulate
+from hyperparallel.cli.cost import cost_command
 from hyperparallel.errors import HyperParallelError
 
 _FAULT_OF_INPUT = 1
@@ -135,6 +136,13 @@ def _parser() -> argparse.ArgumentParser:
     _memory_option(verb)
     _plan_options(verb)
     _model_options(verb)
+
+    text = "machine descriptions: list, show, check, or measure the one at hand"
+    machine.add_arguments(verbs.add_parser("machine", help=text, description=text[0].upper() + text[1:] + "."))
+
+    verb = _verb(verbs, "cost", cost_command, "tabulate what a program costs on a machine, op by op")
+    verb.add_argument("program", type=Path, metavar="PROGRAM", help="a file of MLIR, or a directory of hp compile")
+    verb.add_argument("--machine", metavar="MACHINE", help="a preset or a YAML file; instead of the program's own")
 
     verb = _verb(
         verbs, "simulate", simulate.simulate_command, "simulate a compiled program on a machine, seen or unseen"

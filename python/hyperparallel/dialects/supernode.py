@@ -22,6 +22,7 @@ from mlir import ir
 
 from hyperparallel import machines
 from hyperparallel._hyperparallel import (
+    CoresAttr,
     DeviceGroupAttr,
     LevelAttr,
     LinkAttr,
@@ -34,6 +35,17 @@ from hyperparallel.dialects import _supernode_ops_gen as ops
 
 MACHINE = "supernode.machine"
 """The name under which a machine hangs on a module."""
+
+
+def _cores_attr(cores: machines.Cores | None) -> CoresAttr | None:
+    return None if cores is None else CoresAttr.get(cores.count, cores.gain, cores.cut, cores.wake)
+
+
+def _cores(attribute: ir.Attribute | None) -> machines.Cores | None:
+    if attribute is None:
+        return None
+    attr = CoresAttr(attribute)
+    return machines.Cores(attr.count, attr.gain, attr.cut, attr.wake)
 
 
 def machine_attr(machine: machines.Machine, context: ir.Context | None = None) -> MachineAttr:
@@ -57,6 +69,9 @@ def machine_attr(machine: machines.Machine, context: ir.Context | None = None) -
                     group.vector,
                     group.efficiency,
                     [RateAttr.get(ir.Type.parse(element), rate) for element, rate in group.rates.items()],
+                    group.packing,
+                    group.cache,
+                    _cores_attr(group.cores),
                 )
                 for group in machine.groups
             ],
@@ -71,7 +86,10 @@ def machine_attr(machine: machines.Machine, context: ir.Context | None = None) -
                 )
                 for level in machine.levels
             ],
-            [TierAttr.get(tier.name, tier.scope, tier.capacity, tier.bandwidth) for tier in machine.tiers],
+            [
+                TierAttr.get(tier.name, tier.scope, tier.capacity, tier.bandwidth, list(tier.shared))
+                for tier in machine.tiers
+            ],
             [
                 SegmentAttr.get(segment.name, segment.scope, segment.bandwidth, segment.within)
                 for segment in machine.segments
@@ -94,6 +112,9 @@ def _group(attribute: ir.Attribute) -> machines.DeviceGroup:
         vector=attr.vector,
         rates={str(rate.element_type): rate.rate for rate in rates},
         efficiency=attr.efficiency,
+        packing=attr.packing,
+        cache=attr.cache,
+        cores=_cores(attr.cores),
     )
 
 
@@ -105,7 +126,7 @@ def _level(attribute: ir.Attribute) -> machines.Level:
 
 def _tier(attribute: ir.Attribute) -> machines.Tier:
     attr = TierAttr(attribute)
-    return machines.Tier(attr.name, attr.scope, attr.capacity, attr.bandwidth)
+    return machines.Tier(attr.name, attr.scope, attr.capacity, attr.bandwidth, tuple(attr.shared))
 
 
 def _segment(attribute: ir.Attribute) -> machines.Segment:
@@ -195,6 +216,7 @@ def task(
 
 __all__ = [
     "MACHINE",
+    "CoresAttr",
     "DeviceGroupAttr",
     "LevelAttr",
     "LinkAttr",

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from hyperparallel.machines.description import (
     Algorithm,
+    Cores,
     DeviceGroup,
     Level,
     Link,
@@ -98,6 +99,7 @@ def check(source: str | Path) -> str:
 
 __all__ = [
     "Algorithm",
+    "Cores",
     "DeviceGroup",
     "Level",
     "Link",

@@ -20,6 +20,24 @@ class Algorithm(StrEnum):
     TREE = "tree"
     HALVING = "halving"
     DIRECT = "direct"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """Cores of one host that virtual devices share; the numbers of their group are then those of one core.
+
+    Attributes:
+        count: Number of cores.
+        gain: What each further core adds to the speed of a kernel that is cut over several: at most 1.
+        cut: Seconds that cutting a kernel takes.
+        wake: Seconds until a device that has waited runs again, where there are more devices than cores.
+    """
+
+    count: int
+    gain: float = 1.0
+    cut: float = 0.0
+    wake: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +52,9 @@ class DeviceGroup:
         vector: Operations per second of everything that is not a contraction.
         rates: Peak operations per second of contractions, by MLIR element type such as ``bf16``.
         efficiency: The part of the peak that large contractions reach.
+        packing: Bytes per second at which contractions bring their operands into form; 0 if that hides behind products.
+        cache: The tier whose bandwidth holds for kernels that fit into it.
+        cores: The cores that the devices share, if they are threads of one host.
     """
 
     name: str
@@ -43,6 +64,9 @@ class DeviceGroup:
     vector: float
     rates: Mapping[str, float]
     efficiency: float = 1.0
+    packing: float = 0.0
+    cache: str | None = None
+    cores: Cores | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rates", MappingProxyType(dict(self.rates)))
@@ -71,12 +95,16 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Memory of one kind, once per ``"device"`` or per unit of a level (bytes, bytes per second)."""
+    """Memory of one kind, once per ``"device"`` or per unit of a level (bytes, bytes per second).
+
+    Kernels that work on it take from the segments ``shared`` too.
+    """
 
     name: str
     scope: str
     capacity: float
     bandwidth: float
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,4 +166,4 @@ class Machine:
         raise KeyError((source, target))
 
 
-__all__ = ["DEVICE", "Algorithm", "DeviceGroup", "Level", "Link", "Machine", "Segment", "Tier"]
+__all__ = ["DEVICE", "Algorithm", "Cores", "DeviceGroup", "Level", "Link", "Machine", "Segment", "Tier"]

@@ -18,6 +18,7 @@ from hyperparallel.machines import units
 from hyperparallel.machines.description import (
     DEVICE,
     Algorithm,
+    Cores,
     DeviceGroup,
     Level,
     Link,
@@ -144,9 +145,20 @@ def _quantity(value: _Value, what: str, unit: units.Unit, *, zero: bool = False)
     return number
 
 
+def _cores(what: str, value: _Value) -> Cores:
+    fields = _Fields(f"the cores of {what}", value, ("count",), ("gain", "cut", "wake"))
+    return Cores(
+        count=fields.count("count"),
+        gain=fields.fraction("gain") if "gain" in fields else 1.0,
+        cut=fields.quantity("cut", units.SECONDS, zero=True) if "cut" in fields else 0.0,
+        wake=fields.quantity("wake", units.SECONDS, zero=True) if "wake" in fields else 0.0,
+    )
+
+
 def _group(name: str, value: _Value) -> DeviceGroup:
     what = f"group `{name}`"
-    fields = _Fields(what, value, ("count", "memory", "launch", "vector", "rates"), ("efficiency",))
+    required = ("count", "memory", "launch", "vector", "rates")
+    fields = _Fields(what, value, required, ("efficiency", "packing", "cache", "cores"))
     rates: dict[str, float] = {}
     for element, rate in (
         fields.entries["rates"].entries(f"`rates` of {what} to be a mapping of types to rates").items()
@@ -164,6 +176,9 @@ def _group(name: str, value: _Value) -> DeviceGroup:
         vector=fields.quantity("vector", units.OPERATIONS_PER_SECOND),
         rates=rates,
         efficiency=fields.fraction("efficiency") if "efficiency" in fields else 1.0,
+        packing=fields.quantity("packing", units.BYTES_PER_SECOND) if "packing" in fields else 0.0,
+        cache=fields.text("cache") if "cache" in fields else None,
+        cores=_cores(what, fields.entries["cores"]) if "cores" in fields else None,
     )
 
 
@@ -188,12 +203,13 @@ def _level(name: str, value: _Value) -> Level:
 
 
 def _tier(name: str, value: _Value) -> Tier:
-    fields = _Fields(f"tier `{name}`", value, ("scope", "capacity", "bandwidth"))
+    fields = _Fields(f"tier `{name}`", value, ("scope", "capacity", "bandwidth"), ("shared",))
     return Tier(
         name=name,
         scope=fields.text("scope"),
         capacity=fields.quantity("capacity", units.BYTES),
         bandwidth=fields.quantity("bandwidth", units.BYTES_PER_SECOND),
+        shared=fields.names("shared"),
     )
 
 
@@ -303,6 +319,13 @@ def _checked(fields: _Fields) -> Machine:
             raise value.entries("")["memory"].error(
                 f"expected the memory of group `{group.name}` to be a tier of scope `device` but got `{group.memory}`"
             )
+        if group.cache is not None and group.cache not in tiers:
+            raise value.entries("")["cache"].error(
+                f"expected the cache of group `{group.name}` to be one of the tiers {_listed(tiers)} "
+                f"but got `{group.cache}`"
+            )
+    for name, (value, tier) in tiers.items():
+        checks.shared(value, f"tier `{name}`", tier.shared)
     for name, (value, level) in levels.items():
         checks.shared(value, f"level `{name}`", level.shared)
     seen: set[tuple[str, str]] = set()

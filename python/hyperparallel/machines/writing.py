@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from hyperparallel.machines import units
-from hyperparallel.machines.description import DeviceGroup, Level, Link, Machine, Segment, Tier
+from hyperparallel.machines.description import Cores, DeviceGroup, Level, Link, Machine, Segment, Tier
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The attribute
@@ -43,6 +43,10 @@ def _shared(names: Iterable[str]) -> str:
     return listed and f"shared = [{listed}]"
 
 
+def _cores(cores: Cores) -> str:
+    return _part(str(cores.count), _field("gain", cores.gain), _field("cut", cores.cut), _field("wake", cores.wake))
+
+
 def _group(group: DeviceGroup) -> str:
     return _part(
         f"{_quoted(group.name)} = {group.count}",
@@ -50,6 +54,9 @@ def _group(group: DeviceGroup) -> str:
         _field("launch", group.launch),
         _field("vector", group.vector),
         _field("efficiency", group.efficiency) if group.efficiency != 1 else "",
+        _field("packing", group.packing) if group.packing else "",
+        f"cache = {_quoted(group.cache)}" if group.cache is not None else "",
+        f"cores = {_cores(group.cores)}" if group.cores is not None else "",
         f"rates = [{', '.join(_field(element, rate) for element, rate in group.rates.items())}]",
     )
 
@@ -69,6 +76,7 @@ def _tier(tier: Tier) -> str:
         f"{_quoted(tier.name)} in {_quoted(tier.scope)}",
         _field("capacity", tier.capacity),
         _field("bandwidth", tier.bandwidth),
+        _shared(tier.shared),
     )
 
 
@@ -142,6 +150,15 @@ def _yaml_lines(entries: Mapping[str, object], indent: str = "") -> list[str]:
     return lines
 
 
+def _yaml_cores(cores: Cores) -> dict[str, object]:
+    return {
+        "count": str(cores.count),
+        "gain": repr(cores.gain),
+        "cut": units.spell(cores.cut, units.SECONDS),
+        "wake": units.spell(cores.wake, units.SECONDS),
+    }
+
+
 def yaml_text(machine: Machine) -> str:
     """The machine as YAML with units; reads back as the same machine."""
     rate = units.OPERATIONS_PER_SECOND
@@ -154,6 +171,9 @@ def yaml_text(machine: Machine) -> str:
                 "launch": units.spell(group.launch, units.SECONDS),
                 "vector": units.spell(group.vector, rate),
                 "efficiency": repr(group.efficiency),
+                "packing": units.spell(group.packing, units.BYTES_PER_SECOND) if group.packing else "",
+                "cache": _yaml_name(group.cache) if group.cache is not None else "",
+                "cores": _yaml_cores(group.cores) if group.cores is not None else {},
                 "rates": {element: units.spell(value, rate) for element, value in group.rates.items()},
             }
             for group in machine.groups
@@ -173,6 +193,7 @@ def yaml_text(machine: Machine) -> str:
                 "scope": _yaml_name(tier.scope),
                 "capacity": units.spell(tier.capacity, units.BYTES),
                 "bandwidth": units.spell(tier.bandwidth, units.BYTES_PER_SECOND),
+                "shared": _yaml_names(tier.shared),
             }
             for tier in machine.tiers
         },

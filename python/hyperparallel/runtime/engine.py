@@ -21,6 +21,7 @@ from hyperparallel.runtime import library as abi
 from hyperparallel.runtime.statistics import DeviceStatistics, RunStatistics, TierUsage
 from hyperparallel.runtime.vocabulary import Collective, Tier
 
+_STREAM_TO_DEVICE, _STREAM_FROM_DEVICE = 1, 2  # hp_stream_role
 _POLL_MILLISECONDS = 50
 _CANCEL_SECONDS = 5.0
 _ALIGNMENT = 64
@@ -207,6 +208,38 @@ class Runtime:
         )
         abi.check(self.library, status)
         return TierUsage(None if limit.value < 0 else limit.value, used.value, peak.value)
+
+    def time_copy(self, size: int, source: Tier, target: Tier, *, device: int = 0) -> float:
+        """Seconds of one copy between two tiers of a device, from the call until the copy is done.
+
+        Args:
+            size: Bytes; at least 1.
+            source: The tier to copy from.
+            target: The tier to copy to.
+            device: The device whose tiers they are, and whose stream of that direction copies.
+
+        Raises:
+            RuntimeFailure: A tier has no room, or the back end cannot copy between the two.
+        """
+        library, handle, stream = self.library, self._device(device), ctypes.c_void_p()
+        role = _STREAM_TO_DEVICE if target is Tier.DEVICE else _STREAM_FROM_DEVICE
+        held: list[ctypes.c_void_p] = []
+        try:
+            for tier in (source, target):
+                pointer = ctypes.c_void_p()
+                abi.check(library, library.hp_alloc(handle, list(Tier).index(tier), size, None, ctypes.byref(pointer)))
+                held.append(pointer)
+                ctypes.memset(pointer, 1, size)
+            abi.check(library, library.hp_stream_create(handle, role, ctypes.byref(stream)))
+            begin = time.perf_counter()
+            abi.check(library, library.hp_copy(held[1], held[0], size, stream))
+            abi.check(library, library.hp_stream_sync(stream))
+            return time.perf_counter() - begin
+        finally:
+            if stream:
+                library.hp_stream_destroy(stream)
+            for pointer in held:
+                library.hp_free(handle, pointer, None)
 
     @contextlib.contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Generator[None, None, None]:

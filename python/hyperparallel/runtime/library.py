@@ -135,6 +135,12 @@ def _declare(library: ctypes.CDLL) -> None:
         "hp_run_cancel": [pointer, text],
         "hp_trace_begin": [pointer, text],
         "hp_trace_end": [pointer],
+        "hp_alloc": [pointer, ctypes.c_int, integer, pointer, place],
+        "hp_free": [pointer, pointer, pointer],
+        "hp_stream_create": [pointer, ctypes.c_int, place],
+        "hp_stream_sync": [pointer],
+        "hp_stream_destroy": [pointer],
+        "hp_copy": [pointer, pointer, integer, pointer],
     }
     for name, arguments in signatures.items():
         function = getattr(library, name)

@@ -5,7 +5,7 @@
 // RUN: hp-opt %s -o %t.before && hp-opt %s --test-print-costs -o %t.after && diff %t.before %t.after
 
 // TEXT: @body: flops=1000
-// TEXT-NEXT: arith.addf: flops=1000 {{.*}} bound=launch
+// TEXT-NEXT: arith.addf: flops=1000 {{.*}} bound=memory
 // TEXT-NEXT: @main: flops=1000
 // TEXT-NEXT: func.call @body: flops=1000
 // TEXT-NOT: @external
@@ -18,7 +18,7 @@
 // CHECK: "path": "layers.0"
 // CHECK: "callee": "body"
 // CHECK: "bytes_read": 8000
-// CHECK: "bound": "launch"
+// CHECK: "bound": "memory"
 func.func private @body(%a: tensor<1000xf32>) -> tensor<1000xf32> {
   %0 = arith.addf %a, %a : tensor<1000xf32>
   return %0 : tensor<1000xf32>

@@ -3,7 +3,7 @@
 // RUN: hp-opt %s --split-input-file --verify-diagnostics
 
 // Fields: unknown, twice, missing, not a number.
-// expected-error@+1 {{expected one of `capacity`, `bandwidth` but got `size`}}
+// expected-error@+1 {{expected one of `capacity`, `bandwidth`, `shared` but got `size`}}
 module attributes {a = #supernode.tier<"hbm" in "device", size = 5>} {}
 
 // -----
@@ -96,7 +96,7 @@ module attributes {a = #supernode.level<"node" = 2, latency = 0, bandwidth = 0>}
 
 // -----
 
-// expected-error@+1 {{expected an algorithm (ring, tree, halving, direct) but got `star`}}
+// expected-error@+1 {{expected an algorithm (ring, tree, halving, direct, memory) but got `star`}}
 module attributes {a = #supernode.level<"node" = 2, latency = 0, bandwidth = 3, algorithms = [star]>} {}
 
 // -----
@@ -275,6 +275,51 @@ module attributes {a = #supernode.machine<"m", groups = [<"npu" = 2, memory = "h
 
 // expected-error@+1 {{expected segment "a" not to lie within itself}}
 module attributes {a = #supernode.machine<"m", groups = [<"npu" = 2, memory = "hbm", launch = 0, vector = 2, rates = [f32 = 3]>], levels = [<"node" = 2, latency = 0, bandwidth = 3>], tiers = [<"hbm" in "device", capacity = 5, bandwidth = 6>], segments = [<"a" in "node", bandwidth = 1, within = "b">, <"b" in "node", bandwidth = 1, within = "c">, <"c" in "node", bandwidth = 1, within = "b">]>} {}
+
+// -----
+
+// expected-error@+1 {{expected at least 1 core but got 0}}
+module attributes {a = #supernode.group<"npu" = 2, memory = "hbm", launch = 0, vector = 2, cores = <0, gain = 1, cut = 0, wake = 0>, rates = [f32 = 3]>} {}
+
+// -----
+
+// expected-error@+1 {{expected the gain of a core to be in (0, 1] but got 2}}
+module attributes {a = #supernode.group<"npu" = 2, memory = "hbm", launch = 0, vector = 2, cores = <2, gain = 2, cut = 0, wake = 0>, rates = [f32 = 3]>} {}
+
+// -----
+
+// expected-error@+1 {{expected the time of a cut to be at least 0 but got -1}}
+module attributes {a = #supernode.group<"npu" = 2, memory = "hbm", launch = 0, vector = 2, cores = <2, gain = 1, cut = -1, wake = 0>, rates = [f32 = 3]>} {}
+
+// -----
+
+// expected-error@+1 {{expected the time to wake up to be at least 0 but got -1}}
+module attributes {a = #supernode.group<"npu" = 2, memory = "hbm", launch = 0, vector = 2, cores = <2, gain = 1, cut = 0, wake = -1>, rates = [f32 = 3]>} {}
+
+// -----
+
+// expected-error@+1 {{expected `wake` before the end}}
+module attributes {a = #supernode.group<"npu" = 2, memory = "hbm", launch = 0, vector = 2, cores = <2, gain = 1, cut = 0>, rates = [f32 = 3]>} {}
+
+// -----
+
+// expected-error@+1 {{expected the packing of group "npu" to be at least 0 but got -1}}
+module attributes {a = #supernode.group<"npu" = 2, memory = "hbm", launch = 0, vector = 2, packing = -1, rates = [f32 = 3]>} {}
+
+// -----
+
+// expected-error@+1 {{expected the cache of group "npu" to be a tier of ["hbm"] but got "llc"}}
+module attributes {a = #supernode.machine<"m", groups = [<"npu" = 2, memory = "hbm", launch = 0, vector = 2, cache = "llc", rates = [f32 = 3]>], levels = [<"node" = 2, latency = 0, bandwidth = 3>], tiers = [<"hbm" in "device", capacity = 5, bandwidth = 6>]>} {}
+
+// -----
+
+// expected-error@+1 {{expected tier "hbm" to share one of [] but got "bus"}}
+module attributes {a = #supernode.machine<"m", groups = [<"npu" = 2, memory = "hbm", launch = 0, vector = 2, rates = [f32 = 3]>], levels = [<"node" = 2, latency = 0, bandwidth = 3>], tiers = [<"hbm" in "device", capacity = 5, bandwidth = 6, shared = ["bus"]>]>} {}
+
+// -----
+
+// expected-error@+1 {{expected tier "hbm" to name segment "s" once but got it twice}}
+module attributes {a = #supernode.tier<"hbm" in "device", capacity = 5, bandwidth = 6, shared = ["s", "s"]>} {}
 
 // -----
 

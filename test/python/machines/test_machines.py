@@ -131,6 +131,23 @@ BROKEN = {
         16,
         "expected segments not to lie within themselves but got ub -> host -> ub",
     ),
+    "cores key": (
+        "rates:",
+        "cores: {count: 2, speed: 1}\n    rates:",
+        8,
+        "unknown key `speed` of the cores of group `npu`",
+    ),
+    "no cores": ("rates:", "cores: {count: 0}\n    rates:", 8, "`count` of the cores of group `npu` to be at least 1"),
+    "gain of a core": ("rates:", "cores: {count: 2, gain: 2}\n    rates:", 8, "to be a number in (0, 1] but got `2`"),
+    "time of a cut": ("rates:", "cores: {count: 2, cut: 3}\n    rates:", 8, "expected a time with its unit"),
+    "packing": ("rates:", "packing: 0 B/s\n    rates:", 8, "expected `packing` of group `npu` to be positive"),
+    "cache": (
+        "rates:",
+        "cache: l2\n    rates:",
+        8,
+        "expected the cache of group `npu` to be one of the tiers `hbm`, `pool`",
+    ),
+    "bus of a tier": ("1.6 TB/s}", "1.6 TB/s, shared: [bus]}", 13, "expected tier `hbm` to share one of the segments"),
     "not a mapping": ("groups:\n", "groups: 3\nextra:\n", 3, "unknown key `extra`"),
     "groups are a number": (
         "{size: 2, latency: 0.8 us, bandwidth: 224 GB/s, algorithms: [direct]}",
@@ -189,7 +206,10 @@ def test_any_machine_survives_yaml(name: str, tier: str, number: float, latency:
     changed = replace(
         machine,
         name=name,
-        tiers=(*machine.tiers, machines.Tier(f"{tier}x", "node", number, number)),
+        groups=(
+            replace(machine.groups[0], packing=number, cache=f"{tier}x", cores=machines.Cores(3, 0.25, latency, 1e-6)),
+        ),
+        tiers=(*machine.tiers, machines.Tier(f"{tier}x", "node", number, number, ("ub",))),
         links=(*machine.links, machines.Link(f"{tier}x", "hbm", latency, number, ("host", "ub"))),
     )
     assert machines.parse_yaml(machines.yaml_text(changed)) == changed
