@@ -93,7 +93,7 @@ def _plan_of(arguments: argparse.Namespace) -> Plan:
             raise PlanError(
                 f"{arguments.plan} has the preset {plan.preset.name} and --preset names another; leave one out"
             )
-        plan = Plan(plan.mesh, plan.rules, arguments.preset)
+        plan = Plan(plan.mesh, plan.rules, arguments.preset, plan.placements)
     return plan
 
 
@@ -105,18 +105,20 @@ def _resolve(arguments: argparse.Namespace, model: Model) -> ResolvedPlan:
 
 def plan_command(arguments: argparse.Namespace) -> int:
     """``hp plan``."""
+    from hyperparallel import machines
     from hyperparallel.plan import explain, explain_json
 
     plan = _plan_of(arguments)
+    machine = None if arguments.machine is None else machines.load(arguments.machine)
     talk = Talk(arguments.quiet)
     del plan  # read before the model, so that a bad plan is told at once
     resolved = _resolve(arguments, _open(arguments, talk))
     if arguments.resolved:
         print(resolved.to_json_text(), end="")
     elif arguments.json:
-        _print_json(explain_json(resolved))
+        _print_json(explain_json(resolved, machine))
     else:
-        print(explain(resolved, every=arguments.all))
+        print(explain(resolved, every=arguments.all, machine=machine))
     return 0
 
 
@@ -337,7 +339,8 @@ def _program_key(model: Model, resolved: ResolvedPlan, device_memory: int | None
         digest.update(f"{library.name} {stamp.st_size} {stamp.st_mtime_ns}\n".encode())
     digest.update(_processor().encode())
     digest.update(resolved.to_json_text().encode())
-    digest.update(f"{model.imported.name} {device_memory}\n".encode())
+    placements = sorted(resolved.placements.items())
+    digest.update(f"{model.imported.name} {device_memory} {placements}\n".encode())
     digest.update(model.imported.mlir.encode())
     return digest.hexdigest()[:32]
 
