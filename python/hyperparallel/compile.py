@@ -255,9 +255,10 @@ def compile_model(
         seconds = dict(partitioned.seconds)
         module, arguments = partitioned.module, partitioned.arguments
         memory: MemoryPlan | None = None
-        if device_memory is not None:
+        placements = partitioned.plan.placements
+        if device_memory is not None or placements:
             with _timed(seconds, str(Phase.OFFLOADED), progress):
-                memory = fit_memory(module, device_memory, model.name)
+                memory = fit_memory(module, device_memory, model.name, placements)
             module, arguments = memory.module, _with_tiers(memory.module, arguments)
             (made / OFFLOAD_FILE).write_text(_offload_report(memory), encoding="utf-8")
             if dump is not None:

@@ -20,6 +20,8 @@ from typing import Any, cast
 from mlir import ir
 from mlir.passmanager import PassManager
 
+from hyperparallel import machines
+from hyperparallel.dialects import supernode
 from hyperparallel.errors import CompilationError
 from hyperparallel.pipeline import ENTRY, MLIRError, diagnostics_of, keep_program, reproduction
 
@@ -65,19 +67,26 @@ def parse_size(text: str) -> int:
     return int(size)
 
 
-def fit_memory(module: ir.Module, capacity: int, name: str) -> MemoryPlan:
+def fit_memory(
+    module: ir.Module, capacity: int | None, name: str, placements: Mapping[str, str | None] | None = None
+) -> MemoryPlan:
     """Plan a partitioned program so that it needs at most ``capacity`` bytes of device memory.
 
     Args:
         module: The local program of one device; not changed.
-        capacity: Bytes.
+        capacity: Bytes; all that the module's machine has if None.
         name: What to call the program in messages.
+        placements: The tier in which an argument is to live between steps, by ``hp.name``; None to keep it on the device.
 
     Raises:
         CompilationError: No plan exists; says which op needs how much.
     """
     measured = _peaks(module)
     base = _clone(module)
+    if capacity is None:
+        machine = supernode.machine_of(module) or machines.load("cpu-supernode")
+        capacity = int(next(tier.capacity for tier in machine.tiers if tier.name == machine.groups[0].memory))
+    _place(base, placements or {})
     for function in _functions(base):
         peaks = measured.get(_symbol(function))
         if peaks is not None and _symbol(function) != ENTRY:
@@ -131,6 +140,26 @@ def _plan(base: ir.Module, room: int, capacity: int, name: str) -> tuple[ir.Modu
         return candidate, json.loads(report.read_text(encoding="utf-8")), tuple(remarks)
 
 
+def _place(module: ir.Module, placements: Mapping[str, str | None]) -> None:
+    """Hang what a person asks for on the entry's arguments."""
+    if not placements:
+        return
+    entry = next(function for function in _functions(module) if _symbol(function) == ENTRY)
+    context = module.context
+    described: list[ir.Attribute] = []
+    for entry_attributes in cast("Any", ir.ArrayAttr(entry.attributes["arg_attrs"])):
+        attributes = {named.name: named.attr for named in ir.DictAttr(entry_attributes)}
+        name = ir.StringAttr(attributes["hp.name"]).value if "hp.name" in attributes else ""
+        if name in placements:
+            tier = placements[name]
+            if tier is None:
+                attributes["offload.keep"] = ir.UnitAttr.get(context)
+            else:
+                attributes["offload.place"] = ir.Attribute.parse(f'#offload.tier<"{tier}">', context)
+        described.append(ir.DictAttr.get(attributes, context))
+    entry.attributes["arg_attrs"] = ir.ArrayAttr.get(described, context)
+
+
 def _run(module: ir.Module, steps: str) -> None:
     with module.context:
         PassManager.parse(f"builtin.module({steps})", module.context).run(module.operation)
@@ -151,7 +180,16 @@ def _symbol(function: ir.Operation) -> str:
 def _peaks(module: ir.Module) -> dict[str, ir.Attribute]:
     """What each function allocates once code is generated, by name."""
     lowered = _clone(module)
-    _run(lowered, "hp-lower-to-cpu")
+    try:
+        _run(lowered, "hp-lower-to-cpu")
+    except MLIRError as error:
+        kept = keep_program(str(module), "unmeasured")
+        raise CompilationError(
+            "the code generator refused the program",
+            diagnostics=diagnostics_of(error),
+            pass_name="hp-lower-to-cpu",
+            command=reproduction(kept, "hp-lower-to-cpu"),
+        ) from None
     return {
         _symbol(function): function.attributes[_PEAK]
         for function in _functions(lowered)

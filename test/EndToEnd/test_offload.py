@@ -22,6 +22,7 @@ from hyperparallel.execute import RunResult, run_compiled
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.frontend.model_file import load_model_file
 from hyperparallel.frontend.torch import import_model
+from hyperparallel.plan import Plan
 from hyperparallel.runtime import Tier
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -133,3 +134,23 @@ def test_a_table_larger_than_the_memory(mesh: str, tmp_path: Path) -> None:
         assert device.peak_bytes[Tier.DEVICE] == program.peak_bytes
         # The logits take the whole table; the lookup takes a few rows.
         assert sum(placed.values()) < device.prefetched_bytes < sum(placed.values()) + local // 10
+
+
+def test_a_plan_places_parameters(case: Case, tmp_path: Path) -> None:
+    """What a plan places lives in the tier, what it keeps stays, whatever the memory."""
+    norms = {"gpt2": "**.ln_1.*", "llama": "**.input_layernorm.*"}[case.imported.name]
+    plan = Plan(preset="megatron", offload={"place": {"**.mlp.**.weight": "pool"}, "keep": [norms]})
+    program = compile_model(case.imported, plan, case.mesh, tmp_path / "program")
+    result = execute(case.imported, case.inputs, CompiledProgram.load(program.directory))
+    for name, value in case.free.results.items():
+        assert value.tobytes() == result.results[name].tobytes(), name
+    for argument in program.arguments:
+        assert argument.tier == ("pool" if ".mlp." in argument.name and argument.name.endswith("weight") else None)
+    assert result.statistics.peak_bytes[Tier.DEVICE] == program.peak_bytes < case.peak
+    with pytest.raises(CompilationError, match="placed in a tier that copies reach from local"):
+        compile_model(
+            case.imported,
+            Plan(preset="megatron", offload={"place": {"**.mlp.**.weight": "attic"}}),
+            case.mesh,
+            tmp_path / "nowhere",
+        )

@@ -17,8 +17,10 @@
 // The runtime allocates in the same order, so that it measures the same number.
 //
 // Cost: linear in ops.
-// Limits: allocations of dynamic shape and loops that keep more in each
-//   iteration have no static peak: their functions get no attribute.
+// Limits: what is freed on a condition counts as kept, so that loops which carry
+//   buffers have an upper bound. Allocations of dynamic shape, and loops of that
+//   kind without a constant number of iterations, have no static peak: their
+//   functions get no attribute.
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/Passes.h"
@@ -61,6 +63,12 @@ struct Extent {
     for (size_t tier = 0; tier < kNumTiers; ++tier) {
       peak[tier] = std::max(peak[tier], net[tier] + next.peak[tier]);
       net[tier] += next.net[tier];
+    }
+  }
+  void repeat(int64_t times) {
+    for (size_t tier = 0; tier < kNumTiers; ++tier) {
+      peak[tier] += std::max<int64_t>(times - 1, 0) * net[tier];
+      net[tier] *= times;
     }
   }
   void unite(const Extent &other) {
@@ -113,9 +121,14 @@ std::optional<Extent> BufferMeasure::measure(Operation *op) {
       std::optional<Extent> inner = measure(block);
       if (!inner)
         return std::nullopt;
-      bool isLoop = isa<LoopLikeOpInterface>(op);
-      if (isLoop && llvm::any_of(inner->net, [](int64_t n) { return n > 0; }))
-        return std::nullopt;
+      if (auto loop = dyn_cast<LoopLikeOpInterface>(op);
+          loop && llvm::any_of(inner->net, [](int64_t n) { return n > 0; })) {
+        // Freed on a condition, or after the loop: as if in no iteration.
+        std::optional<llvm::APInt> trips = loop.getStaticTripCount();
+        if (!trips)
+          return std::nullopt;
+        inner->repeat(trips->getSExtValue());
+      }
       result.unite(*inner);
     }
   return result;

@@ -301,12 +301,22 @@ void Inserter::insert() {
       op->erase();
 }
 
+/// What a person asked for is in the moves, and in the types from here on.
+static void forgetRequests(FunctionOpInterface function) {
+  MLIRContext *context = function.getContext();
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    for (StringRef name :
+         {OffloadDialect::kPlaceAttrName, OffloadDialect::kKeepAttrName})
+      function.removeArgAttr(i, StringAttr::get(context, name));
+}
+
 namespace {
 struct InsertTransfersPass final
     : offload::impl::InsertTransfersPassBase<InsertTransfersPass> {
   void runOnOperation() override {
     CostModel model(getOperation());
     for (auto function : getOperation().getOps<FunctionOpInterface>()) {
+      forgetRequests(function);
       auto moves =
           function->getAttrOfType<ArrayAttr>(OffloadDialect::kMovesAttrName);
       if (!moves)

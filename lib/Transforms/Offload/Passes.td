@@ -74,7 +74,7 @@ def InsertTransfersPass : Pass<"offload-insert-transfers", "ModuleOp"> {
     before the op that needs the memory, the prefetch before the op that the plan
     names, its wait before the next use. Views are made again of the new value.
     An argument that lives in a tier between steps gets the tier in its type. The
-    attribute is gone afterwards.
+    attribute is gone afterwards, and so are `offload.place` and `offload.keep`.
   }];
   let statistics = [
     Statistic<"numPrefetches", "num-prefetches", "Prefetches inserted">,

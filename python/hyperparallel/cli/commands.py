@@ -93,7 +93,7 @@ def _plan_of(arguments: argparse.Namespace) -> Plan:
             raise PlanError(
                 f"{arguments.plan} has the preset {plan.preset.name} and --preset names another; leave one out"
             )
-        plan = Plan(plan.mesh, plan.rules, arguments.preset)
+        plan = Plan(plan.mesh, plan.rules, arguments.preset, plan.placements)
     return plan
 
 
@@ -105,18 +105,20 @@ def _resolve(arguments: argparse.Namespace, model: Model) -> ResolvedPlan:
 
 def plan_command(arguments: argparse.Namespace) -> int:
     """``hp plan``."""
+    from hyperparallel import machines
     from hyperparallel.plan import explain, explain_json
 
     plan = _plan_of(arguments)
+    machine = None if arguments.machine is None else machines.load(arguments.machine)
     talk = Talk(arguments.quiet)
     del plan  # read before the model, so that a bad plan is told at once
     resolved = _resolve(arguments, _open(arguments, talk))
     if arguments.resolved:
         print(resolved.to_json_text(), end="")
     elif arguments.json:
-        _print_json(explain_json(resolved))
+        _print_json(explain_json(resolved, machine))
     else:
-        print(explain(resolved, every=arguments.all))
+        print(explain(resolved, every=arguments.all, machine=machine))
     return 0
 
 
@@ -337,7 +339,8 @@ def _program_key(model: Model, resolved: ResolvedPlan, device_memory: int | None
         digest.update(f"{library.name} {stamp.st_size} {stamp.st_mtime_ns}\n".encode())
     digest.update(_processor().encode())
     digest.update(resolved.to_json_text().encode())
-    digest.update(f"{model.imported.name} {device_memory}\n".encode())
+    placements = sorted(resolved.placements.items())
+    digest.update(f"{model.imported.name} {device_memory} {placements}\n".encode())
     digest.update(model.imported.mlir.encode())
     return digest.hexdigest()[:32]
 
@@ -426,6 +429,19 @@ def _write_results(path: Path, run: RunResult) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _memory_in_words(report: Mapping[str, Any]) -> str:
+    from hyperparallel.plan import format_bytes
+
+    peaks = dict(report["peak_bytes_by_tier"])
+    text = f"  memory       {format_bytes(peaks.pop('device', 0))} at the peak on the fullest device"
+    if report["device_memory"] is not None:
+        text += f", of {format_bytes(report['device_memory'])}"
+    fetched = max(report["prefetched_bytes_per_device"], default=0)
+    if fetched:
+        text += f"; {format_bytes(fetched)} fetched from {format_bytes(sum(peaks.values()))} below"
+    return text
+
+
 def _in_words(report: Mapping[str, Any]) -> str:
     from hyperparallel.plan import format_bytes
 
@@ -446,9 +462,7 @@ def _in_words(report: Mapping[str, Any]) -> str:
         )
     if not counts:
         lines.append("  no communication")
-    lines.append(
-        f"  memory       {format_bytes(max(report['peak_bytes_per_device']))} at the peak on the fullest device"
-    )
+    lines.append(_memory_in_words(report))
     lines.append(
         f"  time         {report['run_seconds'][-1] * 1e3:.1f} ms for the run, "
         f"{report['seconds']['total']:.1f} s in all"

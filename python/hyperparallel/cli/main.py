@@ -95,6 +95,11 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--explain", action="store_true", help="what each rule matched, in words (the default)")
     verb.add_argument("--resolved", action="store_true", help="the JSON that hypershard-apply-plan reads")
     verb.add_argument("--all", action="store_true", help="list every tensor, not one of each kind")
+    verb.add_argument(
+        "--machine",
+        metavar="MACHINE",
+        help="say when fetching what the plan places in a tier costs nothing on it: a preset or a YAML file",
+    )
     _plan_options(verb)
     _model_options(verb)
 

@@ -22,6 +22,7 @@ from hyperparallel.plan.document import read_document, read_rule, read_text
 from hyperparallel.plan.explain import explain, explain_json, format_bytes
 from hyperparallel.plan.layouts import AxisRef, DimLayout, TensorLayout
 from hyperparallel.plan.mesh import Mesh
+from hyperparallel.plan.placement import Placement, read_placements, resolve_placements
 from hyperparallel.plan.presets import Preset, PresetName, read_preset
 from hyperparallel.plan.program import Program, ProgramTensor, TensorKind, make_program
 from hyperparallel.plan.resolve import PlannedTensor, ResolvedPlan, implied_mesh, resolve_rules
@@ -39,17 +40,20 @@ class Plan:
         mesh: The mesh, if the plan names one.
         preset: The preset, if any.
         rules: The plan's own rules.
+        placements: Where parameters are to live between steps.
     """
 
     mesh: Mesh | None
     preset: Preset | None
     rules: tuple[Rule, ...]
+    placements: tuple[Placement, ...]
 
     def __init__(
         self,
         mesh: MeshLike | None = None,
         shard: Mapping[str, Any] | Sequence[Rule] = (),
         preset: Preset | str | Mapping[str, Any] | None = None,
+        offload: Mapping[str, Any] | Sequence[Placement] = (),
     ) -> None:
         """Make a plan.
 
@@ -57,6 +61,7 @@ class Plan:
             mesh: The mesh in any spelling: ``"dp=2,tp=2"``, ``{"dp": 2, "tp": 2}``.
             shard: Pattern and layout, or ``{"store": layout, "use": layout}``, of each rule.
             preset: ``"megatron"``, ``"fsdp"``, ``"data_parallel"``, or one with options.
+            offload: ``{"place": {pattern: tier}, "keep": [pattern]}``.
 
         Raises:
             PlanError: If a part is malformed.
@@ -68,6 +73,8 @@ class Plan:
         object.__setattr__(self, "mesh", None if mesh is None else Mesh.of(mesh))
         object.__setattr__(self, "preset", None if preset is None else read_preset(preset, "plan"))
         object.__setattr__(self, "rules", rules)
+        placements = read_placements(offload, "plan") if isinstance(offload, Mapping) else tuple(offload)
+        object.__setattr__(self, "placements", placements)
 
     @staticmethod
     def load(path: str | Path) -> Plan:
@@ -80,8 +87,10 @@ class Plan:
         return Plan._of(*read_text(text, name))
 
     @staticmethod
-    def _of(mesh: Mesh | None, preset: Preset | None, rules: tuple[Rule, ...]) -> Plan:
-        return Plan(mesh, rules, preset)
+    def _of(
+        mesh: Mesh | None, preset: Preset | None, rules: tuple[Rule, ...], placements: tuple[Placement, ...]
+    ) -> Plan:
+        return Plan(mesh, rules, preset, placements)
 
     def resolve(self, program: Program, mesh: MeshLike | None = None, devices: int | None = None) -> ResolvedPlan:
         """Fit the plan to a program.
@@ -100,7 +109,8 @@ class Plan:
         if devices is not None:
             chosen.check_devices(devices)
         preset_rules = self.preset.rules(program, chosen) if self.preset is not None else ()
-        return resolve_rules((*preset_rules, *self.rules), program, chosen)
+        resolved = resolve_rules((*preset_rules, *self.rules), program, chosen)
+        return dataclasses.replace(resolved, placements=resolve_placements(self.placements, program))
 
 
 __all__ = [
@@ -108,6 +118,7 @@ __all__ = [
     "DimLayout",
     "Layout",
     "Mesh",
+    "Placement",
     "Plan",
     "PlannedTensor",
     "Preset",

@@ -7,6 +7,9 @@ preset: megatron                # optional: or {name: megatron, data: [dp], tens
 shard:                          # rules; the last that matches a tensor holds
 "**.mlp.c_fc.weight": Shard(1)@tp
 "parameter:**": {store: {0: dp}, use: Replicate()}
+offload:                        # where parameters and buffers live between steps
+place: {"**.mlp.*.weight": pool}
+keep: ["**.ln_*.*"]
 """
 
 from __future__ import annotations
@@ -19,15 +22,20 @@ import yaml
 
 from hyperparallel.errors import PlanError
 from hyperparallel.plan.mesh import Mesh
+from hyperparallel.plan.placement import Placement, read_placements
 from hyperparallel.plan.presets import Preset, read_preset
 from hyperparallel.plan.rules import Rule
 from hyperparallel.plan.spelling import read_layout
 
-_KEYS = ("mesh", "device_ids", "preset", "shard")
+_KEYS = ("mesh", "device_ids", "preset", "shard", "offload")
 
 
-def read_document(path: str | Path) -> tuple[Mesh | None, Preset | None, tuple[Rule, ...]]:
-    """Mesh, preset and rules of a plan file.
+#: Mesh, preset, rules and placements.
+Document = tuple[Mesh | None, Preset | None, tuple[Rule, ...], tuple[Placement, ...]]
+
+
+def read_document(path: str | Path) -> Document:
+    """Mesh, preset, rules and placements of a plan file.
 
     Raises:
         PlanError: If the file cannot be read or is no plan; the message names file and line.
@@ -46,8 +54,8 @@ def read_document(path: str | Path) -> tuple[Mesh | None, Preset | None, tuple[R
     return read_text(text, name)
 
 
-def read_text(text: str, name: str = "plan") -> tuple[Mesh | None, Preset | None, tuple[Rule, ...]]:
-    """Mesh, preset and rules of a plan's text; ``name`` stands for the file in messages."""
+def read_text(text: str, name: str = "plan") -> Document:
+    """Mesh, preset, rules and placements of a plan's text; ``name`` stands for the file in messages."""
     loader: yaml.SafeLoader | None = None
     try:
         loader = yaml.SafeLoader(text)
@@ -69,6 +77,10 @@ def read_text(text: str, name: str = "plan") -> tuple[Mesh | None, Preset | None
             node, where = sections["shard"]
             for pattern, value, line in _entries(loader, node, name, what="shard: rules as pattern: layout"):
                 rules.append(read_rule(pattern, _value(loader, value), f"{name}:{line}"))
+        placements: tuple[Placement, ...] = ()
+        if "offload" in sections:
+            node, where = sections["offload"]
+            placements = read_placements(_value(loader, node), where)
     except yaml.YAMLError as error:
         raise PlanError(f"{name}{_line_of(error)}: malformed YAML: {_problem(error)}") from None
     except RecursionError:
@@ -76,9 +88,9 @@ def read_text(text: str, name: str = "plan") -> tuple[Mesh | None, Preset | None
     finally:
         if loader is not None:
             loader.dispose()
-    if preset is None and not rules:
+    if preset is None and not rules and not placements:
         raise PlanError(f"{name}: the plan says nothing: expected a preset, or rules under shard")
-    return mesh, preset, tuple(rules)
+    return mesh, preset, tuple(rules), placements
 
 
 def read_rule(pattern: str, value: Any, origin: str) -> Rule:
@@ -122,7 +134,7 @@ def _read_mesh(loader: yaml.SafeLoader, sections: Mapping[str, tuple[Any, str]])
 
 
 def _entries(
-    loader: yaml.SafeLoader, node: Any, name: str, what: str = "a plan: mesh, preset, shard"
+    loader: yaml.SafeLoader, node: Any, name: str, what: str = "a plan: mesh, preset, shard, offload"
 ) -> list[tuple[str, Any, int]]:
     """Key, value node and line of a mapping; duplicates are refused."""
     if node is None:

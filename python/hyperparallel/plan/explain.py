@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+from hyperparallel.machines import Machine
 from hyperparallel.plan.program import STORED_KINDS
 from hyperparallel.plan.resolve import PlannedTensor, ResolvedPlan, summary
+from hyperparallel.plan.streaming import Streaming, streaming_of
 
 
 def format_bytes(count: int | float) -> str:
@@ -19,12 +22,13 @@ def format_bytes(count: int | float) -> str:
     return f"{value:.1f} TiB"
 
 
-def explain(plan: ResolvedPlan, every: bool = False) -> str:
+def explain(plan: ResolvedPlan, every: bool = False, machine: Machine | None = None) -> str:
     """For each rule what it matched, with shapes, layouts and bytes per device; then what none matched.
 
     Args:
         plan: The resolved plan.
         every: List every tensor, not only the first of those alike.
+        machine: Says when fetching what is placed in a tier costs nothing there.
     """
     lines = [f"{plan.program.name} on {plan.mesh} ({plan.mesh.num_devices} devices)"]
     by_rule: dict[int, list[PlannedTensor]] = {}
@@ -45,6 +49,7 @@ def explain(plan: ResolvedPlan, every: bool = False) -> str:
             f"  {tensor.kind} {tensor.name} {_shape(tensor.shape)} {format_bytes(tensor.bytes)}"
             for tensor in plan.unmatched
         ]
+    lines += _placement_lines(plan, machine, every)
     totals = summary(plan)
     if totals:
         shown = ", ".join(f"{kind} {format_bytes(count)}" for kind, count in totals.items())
@@ -52,9 +57,45 @@ def explain(plan: ResolvedPlan, every: bool = False) -> str:
     return "\n".join(lines)
 
 
-def explain_json(plan: ResolvedPlan) -> dict[str, Any]:
+def _placement_lines(plan: ResolvedPlan, machine: Machine | None, every: bool) -> list[str]:
+    if not plan.placements:
+        return []
+    kept = sorted(name for name, tier in plan.placements.items() if tier is None)
+    lines = ["", "between steps"]
+    if kept:
+        lines.append(f"  on the device: {_names(kept)}")
+    if machine is None:
+        by_tier: dict[str, list[str]] = {}
+        for name, tier in plan.placements.items():
+            if tier is not None:
+                by_tier.setdefault(tier, []).append(name)
+        return lines + [f"  in {tier}: {_names(sorted(names))}" for tier, names in by_tier.items()]
+    groups: dict[tuple[object, ...], list[Streaming]] = {}
+    for streaming in streaming_of(plan, machine):
+        alike: tuple[object, ...] = (streaming.tier, streaming.local_bytes, streaming.hidden_tokens)
+        groups.setdefault((streaming.name, *alike) if every else alike, []).append(streaming)
+    for group in groups.values():
+        first = group[0]
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        text = (
+            f"  in {first.tier}: {first.name}{more}: {format_bytes(first.local_bytes)} per device, fetched in "
+            f"{first.fetch_seconds * 1e3:.3g} ms"
+        )
+        if first.hidden_tokens is not None:
+            text += (
+                f", hidden by its own work if a fetch serves {first.hidden_tokens} tokens or more; one token leaves "
+                f"{first.exposed_seconds_per_fetch * 1e3:.3g} ms"
+            )
+        lines.append(text)
+    return lines
+
+
+def explain_json(plan: ResolvedPlan, machine: Machine | None = None) -> dict[str, Any]:
     """The same as data."""
+    streaming = [] if machine is None else [dataclasses.asdict(one) for one in streaming_of(plan, machine)]
     return {
+        "placements": dict(plan.placements),
+        "streaming": streaming,
         "program": plan.program.name,
         "mesh": dict(plan.mesh.axes),
         "devices": plan.mesh.num_devices,

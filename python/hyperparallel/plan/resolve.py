@@ -57,6 +57,7 @@ class ResolvedPlan:
         tensors: What is planned, in the order of the program.
         rules: Every rule, in order, and its use.
         unmatched: Tensors that no rule speaks of: propagation decides.
+        placements: The tier in which a parameter is to live between steps, by name; None to keep it on the device.
     """
 
     program: Program
@@ -64,6 +65,7 @@ class ResolvedPlan:
     tensors: tuple[PlannedTensor, ...]
     rules: tuple[RuleUse, ...]
     unmatched: tuple[ProgramTensor, ...]
+    placements: Mapping[str, str | None] = dataclasses.field(default_factory=dict[str, "str | None"])
 
     def to_json(self) -> dict[str, Any]:
         """What ``hypershard-apply-plan`` reads."""

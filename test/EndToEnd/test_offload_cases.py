@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Inputs that break other systems' offloading, planned within a limit and run within it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mlir")
+
+import itertools
+
+from mlir import ir
+
+from hyperparallel import _hyperparallel
+from hyperparallel.errors import CompilationError
+from hyperparallel.memory import MemoryPlan, fit_memory
+from hyperparallel.pipeline import make_context, parse_program
+from hyperparallel.runtime import DeviceStatistics, Runtime, Tier
+from hyperparallel.testing.annotated import numbers
+
+Array = np.ndarray[Any, Any]
+MACHINE = 'supernode.machine = #supernode.machine<preset = "cpu-supernode">'
+
+
+def plan(functions: str, capacity: int) -> MemoryPlan:
+    module = parse_program(f"module attributes {{{MACHINE}}} {{ {functions} }}", "case", make_context())
+    return fit_memory(module, capacity, "case")
+
+
+def run(
+    planned: MemoryPlan, inputs: Sequence[Array], folder: Path, is_bound: bool = False
+) -> tuple[list[Array], DeviceStatistics]:
+    """Run what was planned with its limit; the peak is the one that was planned (or less, where what is
+    freed is known only then)."""
+    path = folder / "program.so"
+    _hyperparallel.compile_program(planned.module, str(path), "", 0)
+    entry: Mapping[str, Any] = json.loads(path.with_suffix(".json").read_text())["entries"][0]
+    outputs = [np.full(result["shape"], np.nan, np.float32) for result in entry["results"]]
+    tiers = [Tier.HOST if "tier" in argument else Tier.DEVICE for argument in entry["arguments"]]
+    with Runtime(tier_limits={Tier.DEVICE: planned.capacity}) as runtime:
+        statistics = runtime.load(path).run(entry["symbol"], [list(inputs)], [outputs], argument_tiers=tiers)
+    device = statistics.devices[0]
+    assert device.peak_bytes[Tier.DEVICE] <= planned.peak_bytes <= planned.capacity
+    assert device.peak_bytes[Tier.DEVICE] == planned.peak_bytes or is_bound
+    assert statistics.leaked_bytes == 0
+    return outputs, device
+
+
+def kernel(name: str, shape: str, operands: str, body: str) -> str:
+    """One elementwise kernel that is fused with nothing: each is a function of its own."""
+    arguments = ", ".join(f"%{letter}: tensor<{shape}xf32>" for letter in operands)
+    kinds = ", ".join([f"tensor<{shape}xf32>"] * len(operands))
+    dims = ", ".join(f"d{i}" for i in range(shape.count("x") + 1))
+    maps = ", ".join([f"affine_map<({dims}) -> ({dims})>"] * (len(operands) + 1))
+    loops = ", ".join(['"parallel"'] * (shape.count("x") + 1))
+    values = ", ".join(f"%{letter}" for letter in operands)
+    scalars = ", ".join(f"%{letter}_: f32" for letter in operands)
+    return f"""
+      func.func private @{name}({arguments}) -> tensor<{shape}xf32> {{
+        %e = tensor.empty() : tensor<{shape}xf32>
+        %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{loops}]}}
+            ins({values} : {kinds}) outs(%e : tensor<{shape}xf32>) {{
+        ^bb0({scalars}, %o: f32):
+          {body}
+          linalg.yield %v : f32
+        }} -> tensor<{shape}xf32>
+        return %r : tensor<{shape}xf32>
+      }}"""
+
+
+BIG = "200x300x50"
+ADD = kernel("add", BIG, "ab", "%v = arith.addf %a_, %b_ : f32")
+
+
+def chain(calls: str, result: str) -> str:
+    lines: list[str] = []
+    for call in calls.split(";"):
+        made, _, used = call.partition("=")
+        a, b = used.split("+")
+        lines.append(
+            f"%{made.strip()} = call @add(%{a.strip()}, %{b.strip()}) : "
+            f"(tensor<{BIG}xf32>, tensor<{BIG}xf32>) -> tensor<{BIG}xf32>"
+        )
+    body = "\n".join(lines)
+    return f"{ADD} func.func @main(%x: tensor<{BIG}xf32>) -> tensor<{BIG}xf32> {{ {body} return %{result} : tensor<{BIG}xf32> }}"
+
+
+@pytest.mark.parametrize("megabytes", [200, 84, 72, 60])
+def test_case_18_a_chain_with_a_branch_in_it(megabytes: int, tmp_path: Path) -> None:
+    """12 MB each; 3 of them are in each op, and 2 belong to the caller: the closed form at every capacity."""
+    text = chain("a=x+x; b=a+x; c=b+b; d=a+c; e=d+c; f=e+b", "f")
+    values = numbers([200, 300, 50])
+    planned = plan(text, megabytes * 1_000_000)
+    (result,), device = run(planned, [values], tmp_path)
+    a = values + values
+    b = a + values
+    c = b + b
+    np.testing.assert_array_equal(result, ((a + c) + c) + b)
+    assert (device.stores > 0) == (planned.capacity < planned.unplanned_peak_bytes)
+
+
+def test_case_13_one_stored_value_and_several_users(tmp_path: Path) -> None:
+    """What comes back stays for all of them while it fits: stored once, fetched once."""
+    text = chain("a=x+x; b=x+a; c=b+b; d=c+c; e=d+c; f=e+a; g=f+a; h=g+a", "h")
+    values = numbers([200, 300, 50])
+    planned = plan(text, 60_000_000)
+    (result,), device = run(planned, [values], tmp_path)
+    a = values + values
+    c = (values + a) + (values + a)
+    np.testing.assert_array_equal(result, ((((c + c) + c) + a) + a) + a)
+    assert device.stores == device.prefetches == 1
+
+
+def test_case_22_a_program_that_fits(tmp_path: Path) -> None:
+    planned = plan(chain("a=x+x; b=a+x", "b"), 10**9)
+    (_,), device = run(planned, [numbers([200, 300, 50])], tmp_path)
+    assert device.stores == device.prefetches == 0
+    assert "nothing moves" in planned.remarks[0]
+
+
+def test_case_24_less_than_an_op_needs() -> None:
+    with pytest.raises(CompilationError, match="does not fit into 20000000 bytes") as caught:
+        plan(chain("a=x+x; b=a+x", "b"), 20_000_000)
+    assert "is the smallest capacity that can work" in str(caught.value)
+
+
+WEIGHTS = """
+  func.func private @layer(%x: tensor<8x512xf32>, %w: tensor<512x512xf32>) -> tensor<8x512xf32> {
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<8x512xf32>
+    %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x512xf32>) -> tensor<8x512xf32>
+    %r = linalg.matmul ins(%x, %w : tensor<8x512xf32>, tensor<512x512xf32>) outs(%z : tensor<8x512xf32>) -> tensor<8x512xf32>
+    return %r : tensor<8x512xf32>
+  }
+"""
+
+
+def layers(order: Sequence[int], count: int) -> str:
+    weights = ", ".join(f'%w{i}: tensor<512x512xf32> {{hp.name = "w{i}", hp.role = "parameter"}}' for i in range(count))
+    lines = [
+        f"%y{step + 1} = call @layer(%y{step}, %w{weight}) : (tensor<8x512xf32>, tensor<512x512xf32>) -> tensor<8x512xf32>"
+        for step, weight in enumerate(order)
+    ]
+    body = "\n".join(lines)
+    return (
+        f'{WEIGHTS} func.func @main(%y0: tensor<8x512xf32> {{hp.name = "x", hp.role = "input"}}, {weights}) '
+        f"-> tensor<8x512xf32> {{ {body} return %y{len(order)} : tensor<8x512xf32> }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("order", "count"),
+    [([0, 1, 2], 3), ([0, 1, 2, 0, 1, 2], 3), ([0, 1, 2, 3, 0], 4), ([0, 1, 2, 3, 3, 2, 1, 0], 4)],
+    ids=str,
+)
+@pytest.mark.parametrize("slots", [1, 2])
+def test_cases_6_and_10_streamed_weights(order: list[int], count: int, slots: int, tmp_path: Path) -> None:
+    """No slot is overwritten before its last use; a weight that is used twice has one copy below."""
+    weight = 512 * 512 * 4
+    capacity = slots * weight + weight // 4
+    inputs = [numbers([8, 512]), *(numbers([512, 512], seed=i + 1) / 512 for i in range(count))]
+    free, _ = run(plan(layers(order, count), 10**9), inputs, tmp_path)
+    (result,), device = run(plan(layers(order, count), capacity), inputs, tmp_path)
+    np.testing.assert_array_equal(result, free[0])
+    assert device.peak_bytes[Tier.HOST] <= count * weight
+    assert device.stores == 0
+    if slots == 2:
+        # At most one fetch for each use; what is used twice in a row is fetched once.
+        assert device.prefetches <= len(order) - sum(a == b for a, b in itertools.pairwise(order))
+
+
+def check_or_refuse(text: str, inputs: Sequence[Array], wanted: Array, folder: Path) -> None:
+    """Right with all the memory that it may need; with less, right or refused, never wrong."""
+    free = plan(text, 10**9)
+    ran = 0
+    for part in (1.0, 0.9, 0.8, 0.7, 0.6):
+        try:
+            planned = plan(text, int(free.peak_bytes * part))
+        except CompilationError:
+            continue
+        (result,), _ = run(planned, inputs, folder, is_bound=True)
+        np.testing.assert_array_equal(result, wanted)
+        ran += 1
+    assert ran > 0
+
+
+def test_case_17_branches_with_a_value_alive_across_both(tmp_path: Path) -> None:
+    kind = "tensor<64x256xf32>"
+    text = f"""
+      {kernel("twice", "64x256", "a", "%v = arith.addf %a_, %a_ : f32")}
+      {kernel("both", "64x256", "ab", "%v = arith.subf %a_, %b_ : f32")}
+      func.func @main(%x: {kind}, %flag: tensor<i1>, %w: {kind} {{hp.name = "w", hp.role = "parameter"}},
+                      %u: {kind} {{hp.name = "u", hp.role = "parameter"}}) -> {kind} {{
+        %c = tensor.extract %flag[] : tensor<i1>
+        %first = scf.if %c -> {kind} {{
+          %a = func.call @twice(%x) : ({kind}) -> {kind}
+          scf.yield %a : {kind}
+        }} else {{
+          %a = func.call @both(%x, %w) : ({kind}, {kind}) -> {kind}
+          scf.yield %a : {kind}
+        }}
+        %second = scf.if %c -> {kind} {{
+          %b = func.call @both(%w, %x) : ({kind}, {kind}) -> {kind}
+          scf.yield %b : {kind}
+        }} else {{
+          %b = func.call @twice(%w) : ({kind}) -> {kind}
+          scf.yield %b : {kind}
+        }}
+        %s = call @both(%first, %second) : ({kind}, {kind}) -> {kind}
+        %r = call @both(%s, %u) : ({kind}, {kind}) -> {kind}
+        return %r : {kind}
+      }}"""
+    x, w, u = numbers([64, 256]), numbers([64, 256], seed=1), numbers([64, 256], seed=2)
+    for flag in (True, False):
+        first, second = (x + x, w - x) if flag else (x - w, w + w)
+        check_or_refuse(text, [x, np.array(flag), w, u], (first - second) - u, tmp_path)
+
+
+def test_cases_14_and_15_loops_keep_what_they_carry(tmp_path: Path) -> None:
+    """What a loop carries and what it reads stay while it runs, and the values are right."""
+    kind = "tensor<64x256xf32>"
+    text = f"""
+      {kernel("step", "64x256", "ab", "%v = arith.subf %a_, %b_ : f32")}
+      func.func @main(%x: {kind} {{hp.name = "x", hp.role = "input"}},
+                      %w: {kind} {{hp.name = "w", hp.role = "parameter"}},
+                      %u: {kind} {{hp.name = "u", hp.role = "parameter"}}) -> {kind} {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c3 = arith.constant 3 : index
+        %a = scf.for %i = %c0 to %c3 step %c1 iter_args(%v = %x) -> ({kind}) {{
+          %n = func.call @step(%v, %w) : ({kind}, {kind}) -> {kind}
+          scf.yield %n : {kind}
+        }}
+        %r = call @step(%a, %u) : ({kind}, {kind}) -> {kind}
+        return %r : {kind}
+      }}"""
+    x, w, u = numbers([64, 256]), numbers([64, 256], seed=1), numbers([64, 256], seed=2)
+    check_or_refuse(text, [x, w, u], ((x - w) - w - w) - u, tmp_path)
+
+
+def test_case_26_an_empty_tensor_is_no_transfer(tmp_path: Path) -> None:
+    text = """
+      func.func @main(%x: tensor<4xf32> {hp.name = "x", hp.role = "input"},
+                      %w: tensor<0x4xf32> {hp.name = "w", hp.role = "parameter"},
+                      %v: tensor<4096xf32> {hp.name = "v", hp.role = "parameter"}) -> (tensor<4xf32>, tensor<0x4xf32>, tensor<4096xf32>) {
+        %e = tensor.empty() : tensor<4xf32>
+        %a = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+        %f = tensor.empty() : tensor<0x4xf32>
+        %b = linalg.exp ins(%w : tensor<0x4xf32>) outs(%f : tensor<0x4xf32>) -> tensor<0x4xf32>
+        %g = tensor.empty() : tensor<4096xf32>
+        %c = linalg.exp ins(%v : tensor<4096xf32>) outs(%g : tensor<4096xf32>) -> tensor<4096xf32>
+        return %a, %b, %c : tensor<4xf32>, tensor<0x4xf32>, tensor<4096xf32>
+      }"""
+    inputs = [numbers([4]), np.zeros((0, 4), np.float32), numbers([4096])]
+    results, device = run(plan(text, 40_000), inputs, tmp_path)
+    np.testing.assert_allclose(results[0], np.exp(inputs[0]), rtol=1e-5)
+    np.testing.assert_allclose(results[2], np.exp(inputs[2]), rtol=1e-5)
+    assert device.prefetched_bytes % (4096 * 4) == 0
+
+
+def test_a_plan_is_the_same_every_time() -> None:
+    text = layers([0, 1, 2, 3, 3, 2, 1, 0], 4)
+    first, second = (str(plan(text, 5 * 512 * 512).module) for _ in range(2))
+    assert first == second
+    with ir.Context():
+        assert "offload.prefetch" in first
