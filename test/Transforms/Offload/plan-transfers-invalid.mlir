@@ -43,3 +43,24 @@ module attributes {supernode.machine = #supernode.machine<preset = "cpu-supernod
     return %w : tensor<4xf32>
   }
 }
+
+// -----
+
+// The lower tier is full, likewise.
+#machine = #supernode.machine<"box",
+  groups = [<"npu" = 1, memory = "hbm", launch = 1.0e-6, vector = 1.0e9, rates = [f32 = 1.0e9]>],
+  tiers = [<"hbm" in "device", capacity = 1.0e6, bandwidth = 1.0e9>, <"dram" in "device", capacity = 100, bandwidth = 1.0e9>],
+  links = [<"dram" -> "hbm", latency = 1.0e-6, bandwidth = 1.0e9>, <"hbm" -> "dram", latency = 1.0e-6, bandwidth = 1.0e9>]>
+module attributes {supernode.machine = #machine} {
+  // expected-error @below {{expected the tiers below hbm to hold 192 B at the same time but they have 100 B}}
+  // expected-note @below {{the device has 1000 B; with all of 1152 B nothing would have to move}}
+  func.func @main(%x: tensor<48xf32>, %y: tensor<48xf32>) -> tensor<48xf32> {
+    %e = tensor.empty() : tensor<48xf32>
+    %a = linalg.exp ins(%x : tensor<48xf32>) outs(%e : tensor<48xf32>) -> tensor<48xf32>
+    %b = linalg.exp ins(%y : tensor<48xf32>) outs(%e : tensor<48xf32>) -> tensor<48xf32>
+    %c = linalg.exp ins(%b : tensor<48xf32>) outs(%e : tensor<48xf32>) -> tensor<48xf32>
+    %d = linalg.add ins(%a, %c : tensor<48xf32>, tensor<48xf32>) outs(%e : tensor<48xf32>) -> tensor<48xf32>
+    return %d : tensor<48xf32>
+  }
+}
+
