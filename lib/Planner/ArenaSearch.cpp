@@ -54,6 +54,7 @@ private:
                      uint32_t last);
   bool checkSections(int32_t from, int32_t to, int64_t level);
   bool checkSection(int32_t section, int64_t level);
+  void undo(size_t count);
 
   int64_t capacity;
   std::vector<Item> items;
@@ -66,6 +67,13 @@ private:
   /// By section.
   std::vector<int64_t> floor, rest, failures;
   std::vector<std::pair<int64_t, int64_t>> sorted;
+  /// What has been placed, with what that changed, in order.
+  struct Step {
+    uint32_t item;
+    std::vector<std::pair<uint32_t, int64_t>> raised;
+    std::vector<int64_t> floor;
+  };
+  std::vector<Step> steps;
   int64_t nodesLeft = 0;
 };
 
@@ -153,10 +161,30 @@ Outcome Search::solveParts(const std::vector<uint32_t> &open, int64_t level,
   std::stable_sort(
       parts.begin(), parts.end(),
       [](const auto &a, const auto &b) { return a.size() < b.size(); });
+  size_t mark = steps.size();
   for (const std::vector<uint32_t> &part : parts)
-    if (Outcome outcome = solve(part, level, last); outcome != Outcome::Found)
+    if (Outcome outcome = solve(part, level, last); outcome != Outcome::Found) {
+      // The parts before it were placed in vain.
+      undo(mark);
       return outcome;
+    }
   return Outcome::Found;
+}
+
+/// Takes back what was placed after the first `count`.
+void Search::undo(size_t count) {
+  while (steps.size() > count) {
+    const Step &step = steps.back();
+    const Item &placed = items[step.item];
+    for (auto [other, old] : step.raised)
+      offset[other] = old;
+    isPlaced[step.item] = false;
+    for (int32_t s = placed.from; s < placed.to; ++s) {
+      floor[s] = step.floor[s - placed.from];
+      rest[s] += placed.size;
+    }
+    steps.pop_back();
+  }
 }
 
 Outcome Search::solve(const std::vector<uint32_t> &open, int64_t level,
@@ -176,8 +204,6 @@ Outcome Search::solve(const std::vector<uint32_t> &open, int64_t level,
   std::sort(candidates.begin(), candidates.end(), [&](uint32_t a, uint32_t b) {
     return offset[a] != offset[b] ? offset[a] < offset[b] : rank[a] < rank[b];
   });
-  std::vector<std::pair<uint32_t, int64_t>> raised;
-  std::vector<int64_t> oldFloor;
   for (uint32_t item : candidates) {
     const Item &placed = items[item];
     int64_t top = offset[item] + placed.size;
@@ -193,13 +219,16 @@ Outcome Search::solve(const std::vector<uint32_t> &open, int64_t level,
         from = std::min(from, items[other].from);
         to = std::max(to, items[other].to);
       }
-    oldFloor.assign(floor.begin() + placed.from, floor.begin() + placed.to);
+    size_t mark = steps.size();
+    steps.push_back({item,
+                     {},
+                     std::vector<int64_t>(floor.begin() + placed.from,
+                                          floor.begin() + placed.to)});
     for (int32_t s = placed.from; s < placed.to; ++s) {
       floor[s] = top;
       rest[s] -= placed.size;
     }
     isPlaced[item] = true;
-    raised.clear();
     bool isHatless = true, fits = true;
     for (uint32_t other : neighbours[item]) {
       if (isPlaced[other])
@@ -207,7 +236,7 @@ Outcome Search::solve(const std::vector<uint32_t> &open, int64_t level,
       isHatless = false;
       if (offset[other] >= top)
         continue;
-      raised.emplace_back(other, offset[other]);
+      steps.back().raised.emplace_back(other, offset[other]);
       from = std::min(from, items[other].from);
       to = std::max(to, items[other].to);
       offset[other] = top;
@@ -224,13 +253,7 @@ Outcome Search::solve(const std::vector<uint32_t> &open, int64_t level,
     }
     if (outcome == Outcome::Found)
       return outcome;
-    for (auto [other, old] : raised)
-      offset[other] = old;
-    isPlaced[item] = false;
-    for (int32_t s = placed.from; s < placed.to; ++s) {
-      floor[s] = oldFloor[s - placed.from];
-      rest[s] += placed.size;
-    }
+    undo(mark);
     if (outcome == Outcome::OutOfNodes)
       return outcome;
     if (isHatless && fits)
@@ -243,6 +266,7 @@ Outcome Search::run(int kind, int64_t nodes) {
   size_t sections = members.size();
   offset.assign(items.size(), 0);
   isPlaced.assign(items.size(), false);
+  steps.clear();
   floor.assign(sections, 0);
   rest.assign(sections, 0);
   for (const Item &item : items)

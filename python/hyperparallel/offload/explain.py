@@ -34,7 +34,7 @@ class StorageReport:
         gap_seconds: That time, in the step as planned.
         copy_seconds: What all copies of it take in a step.
         hidden_seconds: What of that goes on behind ops.
-        exposed_seconds: What of that the step waits for.
+        exposed_seconds: What the step waits for them; more than they take where others are before them in the queue.
         break_even_bandwidth: Bytes per second of a link at which its copies alone fit that time; None if there is none.
     """
 
@@ -117,7 +117,7 @@ def explain(problem: Problem, plan: Plan) -> tuple[StorageReport, ...]:
             for spill in spills[number]
             if not plan.spills[spill].recomputed
         )
-        waited = min(copies, sum(exposed[spill] for spill in spills[number]))
+        waited = sum(exposed[spill] for spill in spills[number])
         moved = [plan.spills[spill] for spill in spills[number] if not plan.spills[spill].recomputed]
         gap = length(after, before)
         ways = 1 if storage.clean else 2
@@ -132,7 +132,7 @@ def explain(problem: Problem, plan: Plan) -> tuple[StorageReport, ...]:
                 before=before,
                 gap_seconds=gap,
                 copy_seconds=copies,
-                hidden_seconds=copies - waited,
+                hidden_seconds=max(0.0, copies - waited),
                 exposed_seconds=waited,
                 break_even_bandwidth=ways * storage.bytes / gap if gap > 0 else None,
             )

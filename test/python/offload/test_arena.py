@@ -102,7 +102,7 @@ def read(name: str) -> list[Buffer]:
         return [Buffer(int(row["lower"]), int(row["upper"]), int(row["size"])) for row in csv.DictReader(file)]
 
 
-@pytest.mark.parametrize("name", ["A", "B", "C", "F"])
+@pytest.mark.parametrize("name", ["A", "B", "C", "D", "E", "F", "G"])
 def test_hard_instances_are_solved(name: str) -> None:
     buffers = read(f"{name}.1048576.csv")
     arena = assign_offsets(buffers, capacity=1048576, exact=True)
