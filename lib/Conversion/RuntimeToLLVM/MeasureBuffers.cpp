@@ -17,10 +17,11 @@
 // The runtime allocates in the same order, so that it measures the same number.
 //
 // Cost: linear in ops.
-// Limits: what is freed on a condition counts as kept, so that loops which carry
-//   buffers have an upper bound. Allocations of dynamic shape, and loops of that
-//   kind without a constant number of iterations, have no static peak: their
-//   functions get no attribute.
+// Limits: what is freed on a condition counts as kept, so that loops which
+// carry
+//   buffers have an upper bound. Allocations of dynamic shape, and loops of
+//   that kind without a constant number of iterations, have no static peak:
+//   their functions get no attribute.
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/Passes.h"
