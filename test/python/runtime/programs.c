@@ -352,8 +352,8 @@ void copies(void **args, void **results) {
 /* p: tiers of target and source, bytes, waits */
 void copies_once(void **args, void **results) {
   PARAMS;
-  void *copy = hp_rt_copy_start(results[0], (int32_t)p[0], args[0],
-                                (int32_t)p[1], p[2]);
+  void *copy =
+      hp_rt_copy_start(results[0], (int32_t)p[0], args[0], (int32_t)p[1], p[2]);
   for (int64_t i = 0; i < p[3]; ++i)
     hp_rt_copy_wait(copy);
 }
