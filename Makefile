@@ -53,6 +53,7 @@ bench: build ## The benchmarks, as JSON lines
 	$(BIN)/python benchmarks/cpu_inference.py --json
 	$(BIN)/python benchmarks/compile_scale.py --model llama-405b --devices 1024 --json
 	$(BIN)/python benchmarks/simulator_validation.py --json
+	$(BIN)/python benchmarks/offload_execution.py --json
 
 clean: ## Remove what was built, keep the virtual environment
 	rm -rf $(BUILD) python/hyperparallel/bin python/hyperparallel/*.so python/hyperparallel/dialects/*_gen.py

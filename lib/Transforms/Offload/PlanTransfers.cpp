@@ -144,7 +144,7 @@ LogicalResult PlanTransfersPass::refuse(const TransferProblem &problem,
   StringRef memory = problem.model.getGroup().getMemory();
   if (plan.status == PlanStatus::TiersTooSmall) {
     InFlightDiagnostic diagnostic =
-        const_cast<FunctionOpInterface &>(problem.function)
+        FunctionOpInterface(problem.function)
             .emitError("expected the tiers below ")
         << memory << " to hold " << bytes(plan.tierNeededBytes)
         << " at the same time but they have " << bytes(plan.tierCapacityBytes);
@@ -156,10 +156,8 @@ LogicalResult PlanTransfersPass::refuse(const TransferProblem &problem,
   }
   ArrayRef<Operation *> ops = problem.storages.getOps();
   bool isAtEnd = plan.tightestSlot >= int64_t(ops.size());
-  Operation *op =
-      isAtEnd
-          ? const_cast<FunctionOpInterface &>(problem.function).getOperation()
-          : ops[plan.tightestSlot];
+  Operation *op = isAtEnd ? FunctionOpInterface(problem.function).getOperation()
+                          : ops[plan.tightestSlot];
   InFlightDiagnostic diagnostic = op->emitError("expected tier ") << memory;
   diagnostic << " to have at least " << bytes(plan.tightestBytes) << " ("
              << plan.tightestBytes << " bytes) for "
@@ -216,8 +214,7 @@ LogicalResult PlanTransfersPass::writeReport(const TransferProblem &problem,
   std::error_code error;
   llvm::raw_fd_ostream stream(report, error);
   if (error)
-    return const_cast<FunctionOpInterface &>(problem.function)
-               .emitError("cannot write ")
+    return FunctionOpInterface(problem.function).emitError("cannot write ")
            << report << ": " << error.message();
   llvm::json::OStream json(stream, 1);
   const planner::Execution &run = plan.execution;

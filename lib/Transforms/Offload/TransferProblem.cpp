@@ -200,9 +200,8 @@ std::string TransferProblem::getName(uint32_t storage) const {
     return "a result";
   const Storage &entry = storages.getStorages()[storage];
   if (entry.argument) {
-    if (auto name =
-            const_cast<FunctionOpInterface &>(function)
-                .getArgAttrOfType<StringAttr>(*entry.argument, "hp.name"))
+    if (auto name = FunctionOpInterface(function).getArgAttrOfType<StringAttr>(
+            *entry.argument, "hp.name"))
       return name.str();
     return "argument " + std::to_string(*entry.argument);
   }
@@ -215,8 +214,8 @@ std::string TransferProblem::getName(uint32_t storage) const {
          source = view->getOperand(0))
       part = " (a part of it)";
     unsigned number = cast<BlockArgument>(source).getArgNumber();
-    auto name = const_cast<FunctionOpInterface &>(function)
-                    .getArgAttrOfType<StringAttr>(number, "hp.name");
+    auto name = FunctionOpInterface(function).getArgAttrOfType<StringAttr>(
+        number, "hp.name");
     return (name ? name.str() : "argument " + std::to_string(number)) + part;
   }
   std::string name = op->getName().getStringRef().str();
