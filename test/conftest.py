@@ -7,6 +7,7 @@ lit is started once, for all the selected files; each item then reports its own 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples on every run; HP_PROPERTY_EXAMPLES asks for new ones.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("new", derandomize=False)
+settings.load_profile("new" if os.environ.get("HP_PROPERTY_EXAMPLES") else "same")
 
 TEST_ROOT = Path(__file__).resolve().parent
 RESULTS = pytest.StashKey[dict[Path, dict[str, str]]]()
