@@ -372,6 +372,8 @@ private:
   TransferProblem &problem;
   int64_t capacity;
   llvm::MapVector<uint32_t, int64_t> tables;
+  /// By op: the storages that it touches.
+  SmallVector<SmallVector<uint32_t, 4>> usedBy;
 };
 } // namespace
 
@@ -399,19 +401,15 @@ bool Splitter::canSplit(uint32_t storage) {
 }
 
 void Splitter::consider(uint32_t position, int64_t pinned) {
+  ArrayRef<Storage> storages = problem.storages.getStorages();
   int64_t needed = pinned + problem.problem.operations[position].workspace;
   std::optional<uint32_t> largest;
-  for (auto [number, storage] :
-       llvm::enumerate(problem.storages.getStorages())) {
-    const planner::Storage &entry = problem.problem.storages[number];
-    bool isUsed = llvm::any_of(
-        storage.uses, [&](StorageUse use) { return use.op == position; });
-    if (!isUsed || entry.pinned)
+  for (uint32_t number : usedBy[position]) {
+    if (problem.problem.storages[number].pinned)
       continue;
-    needed += storage.bytes;
-    if (storage.argument &&
-        (!largest ||
-         storage.bytes > problem.storages.getStorages()[*largest].bytes))
+    needed += storages[number].bytes;
+    if (storages[number].argument &&
+        (!largest || storages[number].bytes > storages[*largest].bytes))
       largest = number;
   }
   if (needed <= capacity || !largest || !canSplit(*largest))
@@ -431,6 +429,10 @@ void Splitter::findTables() {
   for (auto [number, entry] : llvm::enumerate(problem.problem.storages))
     if (entry.pinned)
       pinned += problem.problem.alignedBytes(number);
+  usedBy.resize(problem.storages.getOps().size());
+  for (auto [number, storage] : llvm::enumerate(problem.storages.getStorages()))
+    for (StorageUse use : storage.uses)
+      usedBy[use.op].push_back(number);
   // Only ops that use a large parameter can be too large because of it.
   llvm::SetVector<uint32_t> ops;
   for (auto [number, storage] : llvm::enumerate(problem.storages.getStorages()))
