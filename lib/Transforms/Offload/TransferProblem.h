@@ -37,6 +37,9 @@ struct TransferProblem {
   Value getValueAt(uint32_t storage, int64_t after) const;
 
 private:
+  /// Arguments that have another value in the next step.
+  llvm::SmallDenseSet<unsigned> updated;
+
   void addTiers();
   void addOperations();
   LogicalResult addStorages();
