@@ -11,7 +11,10 @@
 //   1. Positions become ops before anything is inserted.
 //   2. The moves of a value are taken in the order in which it comes back. From
 //      then on its uses, and those of its views, are uses of what was fetched;
-//      a view that was made earlier is made again.
+//      a view that was made earlier is made again. Before an op, what is freed
+//      comes first, then what is fetched, in the order in which it is needed,
+//      then what is waited for: so the memory that the plan counts on is there,
+//      and copies queue as it says.
 //   3. A move around the end of the step gives the argument its tier: what is
 //      fetched then is the argument itself. If the step makes its next value,
 //      that is stored, and returned from the tier. What was fetched from an
@@ -72,7 +75,7 @@ private:
   LogicalResult checkCopies();
   BlockArgument getPlace(Value value);
   void insertMoves(Value value, const Journey &journey);
-  void leave(MoveAttr move, Value current, Value &below);
+  void leave(MoveAttr move, int64_t number, Value current, Value &below);
   Value fetch(Value value, Value below, int64_t position, int64_t until,
               ArrayRef<PlacedUse> &uses);
   void placeArgument(BlockArgument argument, TierAttr tier);
@@ -80,7 +83,14 @@ private:
   unsigned positionOf(Operation *user);
   PrefetchOp getStreamedBy(Value value);
   Operation *opAt(int64_t position);
-  void setBuilderAfter(OpBuilder &builder, int64_t position);
+
+  /// What is inserted before an op, in this order.
+  enum class Step { Store, Free, Fetch, Use };
+  using Key = std::pair<Step, int64_t>;
+  /// Lets `build` insert before the op at the position, behind what is there
+  /// with a smaller key.
+  void insertAt(OpBuilder &builder, int64_t position, Key key,
+                function_ref<void()> build);
 
   FunctionOpInterface function;
   Block &block;
@@ -88,6 +98,9 @@ private:
   SmallVector<Value> values;
   DenseMap<Operation *, unsigned> positions;
   llvm::MapVector<Value, Journey> journeys;
+  /// By position: what was inserted there, by key. Stores are right behind the
+  /// op before.
+  DenseMap<int64_t, SmallVector<std::pair<Key, Operation *>>> inserted;
   /// Others may be placed by them until all is done.
   SmallVector<Operation *> replaced;
 };
@@ -199,11 +212,30 @@ Operation *Inserter::opAt(int64_t position) {
   return position < int64_t(ops.size()) ? ops[position] : block.getTerminator();
 }
 
-void Inserter::setBuilderAfter(OpBuilder &builder, int64_t position) {
-  if (position < 0)
-    builder.setInsertionPointToStart(&block);
-  else
-    builder.setInsertionPointAfter(opAt(position));
+void Inserter::insertAt(OpBuilder &builder, int64_t position, Key key,
+                        function_ref<void()> build) {
+  auto &there = inserted[position];
+  auto next = llvm::upper_bound(
+      there, key, [](Key a, const auto &other) { return a < other.first; });
+  if (key.first == Step::Store) {
+    // Right behind what makes the value, before views that follow it.
+    Operation *before = next != there.begin() ? std::prev(next)->second
+                        : position > 0        ? opAt(position - 1)
+                                              : nullptr;
+    if (before)
+      builder.setInsertionPointAfter(before);
+    else
+      builder.setInsertionPointToStart(&block);
+  } else {
+    builder.setInsertionPoint(next != there.end() ? next->second
+                                                  : opAt(position));
+  }
+  Operation *end = &*builder.getInsertionPoint();
+  Operation *last = end->getPrevNode();
+  build();
+  Operation *first = last ? last->getNextNode() : &block.front();
+  if (first != end)
+    there.insert(next, {key, first});
 }
 
 /// All uses of the value and of its views, in order; not those by which views
@@ -257,24 +289,30 @@ static Value makeViewAgain(Value view, Value root, Operation *before,
   return mapping.lookup(view);
 }
 
-/// Stores the value unless there is a copy below, and ends its residency.
-void Inserter::leave(MoveAttr move, Value current, Value &below) {
+/// Stores the value unless there is a copy below, and ends its residency; what
+/// was stored after `number` others of its moves is freed after what they
+/// freed.
+void Inserter::leave(MoveAttr move, int64_t number, Value current,
+                     Value &below) {
   OpBuilder builder(function.getContext());
   if (!below) {
     Location loc = current.getLoc();
-    setBuilderAfter(builder, move.getEvictAfter());
     auto stored = cast<RankedTensorType>(
         inTier(cast<RankedTensorType>(current.getType()), move.getTier()));
-    Value future = StoreOp::create(
-        builder, loc, FutureType::get(builder.getContext(), stored), current);
-    builder.setInsertionPoint(opAt(move.getFreeBefore()));
-    below = WaitOp::create(builder, loc, future);
+    Value future;
+    insertAt(builder, move.getEvictAfter() + 1,
+             {Step::Store, move.getFreeBefore()}, [&] {
+               future = StoreOp::create(
+                   builder, loc, FutureType::get(builder.getContext(), stored),
+                   current);
+             });
+    insertAt(builder, move.getFreeBefore(), {Step::Free, number},
+             [&] { below = WaitOp::create(builder, loc, future); });
     ++numStores;
   }
-  if (!current)
-    return;
-  builder.setInsertionPoint(opAt(move.getFreeBefore()));
-  DetachOp::create(builder, current.getLoc(), current);
+  if (current)
+    insertAt(builder, move.getFreeBefore(), {Step::Free, number},
+             [&] { DetachOp::create(builder, current.getLoc(), current); });
 }
 
 /// Fetches the value before op `position` for its uses from there to op
@@ -286,23 +324,26 @@ Value Inserter::fetch(Value value, Value below, int64_t position, int64_t until,
   if (uses.empty() || int64_t(uses.front().position) >= until)
     return {};
   Location loc = value.getLoc();
-  OpBuilder builder(opAt(position));
+  OpBuilder builder(function.getContext());
   PrefetchOp streamed = getStreamedBy(value);
-  Value source = streamed ? makeAgain(builder, streamed.getSource()) : below;
   auto type = cast<RankedTensorType>(value.getType());
-  Value future = PrefetchOp::create(
-      builder, loc,
-      FutureType::get(builder.getContext(), inTier(type, TierAttr())), source);
-  Operation *firstUser = opAt(uses.front().position);
-  builder.setInsertionPoint(firstUser);
-  Value fetched = WaitOp::create(builder, loc, future);
+  Value future, fetched;
+  int64_t firstUse = uses.front().position;
+  insertAt(builder, position, {Step::Fetch, firstUse}, [&] {
+    future = PrefetchOp::create(
+        builder, loc,
+        FutureType::get(builder.getContext(), inTier(type, TierAttr())),
+        streamed ? makeAgain(builder, streamed.getSource()) : below);
+  });
+  insertAt(builder, firstUse, {Step::Use, 0},
+           [&] { fetched = WaitOp::create(builder, loc, future); });
   ++numPrefetches;
   IRMapping mapping;
   mapping.map(value, fetched);
   for (; !uses.empty() && int64_t(uses.front().position) < until;
        uses = uses.drop_front())
     uses.front().operand->set(makeViewAgain(uses.front().operand->get(), value,
-                                            firstUser, storages, mapping));
+                                            opAt(firstUse), storages, mapping));
   return fetched;
 }
 
@@ -348,13 +389,13 @@ void Inserter::insertMoves(Value value, const Journey &journey) {
         fetch(value, below, journey.arrival->getPrefetchBefore(), until, uses);
   }
   for (auto [number, move] : llvm::enumerate(moves)) {
-    leave(move, current, below);
+    leave(move, number, current, below);
     int64_t until =
         number + 1 < moves.size() ? moves[number + 1].getPrefetchBefore() : end;
     current = fetch(value, below, move.getPrefetchBefore(), until, uses);
   }
   if (journey.departure)
-    leave(*journey.departure, current, below);
+    leave(*journey.departure, moves.size(), current, below);
   for (OpOperand *operand : returned)
     operand->set(below);
   if (PrefetchOp streamed = getStreamedBy(value); streamed && journey.arrival)
