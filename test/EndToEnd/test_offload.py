@@ -165,6 +165,7 @@ def test_a_plan_places_parameters(case: Case, tmp_path: Path) -> None:
         assert value.tobytes() == result.results[name].tobytes(), name
     for argument in program.arguments:
         assert argument.tier == ("pool" if ".mlp." in argument.name and argument.name.endswith("weight") else None)
+    assert program.peak_bytes is not None
     assert result.statistics.peak_bytes[Tier.DEVICE] == program.peak_bytes < case.peak
     with pytest.raises(CompilationError, match="placed in a tier that copies reach from local"):
         compile_model(

@@ -8,8 +8,8 @@
 //
 //   1. Arguments are read-only: weights and activations belong to the caller.
 //   2. Every use of a fill or an uninitialised tensor gets its own, so that
-//      bufferization neither copies filled buffers nor keeps them alive. (A part
-//      of it that is written to be put into it is of the same one.)
+//      bufferization neither copies filled buffers nor keeps them alive. (A
+//      part of it that is written to be put into it is of the same one.)
 //   3. A contraction that adds to a fill with zero is marked `hp.overwrite` and
 //      takes an uninitialised init, or the part of a tensor that was filled:
 //      the result is written, not added to.
