@@ -99,9 +99,7 @@ def policy_loss(output, rewards, reference):
 def make_models(sizes: Sizes, seed: int):
     """Actor, reward, reference and learner; the first and the last two start from the same weights."""
     torch.manual_seed(seed)
-    actor, reference, learner = (
-        randomize(GPT2LMHeadModel(gpt2_config(sizes)).eval(), seed=seed + 1) for _ in range(3)
-    )
+    actor, reference, learner = (randomize(GPT2LMHeadModel(gpt2_config(sizes)).eval(), seed=seed + 1) for _ in range(3))
     reward = randomize(Reward(sizes).eval(), seed=seed + 2)
     return Actor(actor, sizes), reward, Likelihood(reference, sizes), Likelihood(learner, sizes)
 

@@ -25,8 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from mlir import ir
@@ -79,11 +78,10 @@ class _Call:
 class Member:
     """A program of a composition; ``Composition.program`` makes it."""
 
-    def __init__(self, composition: Composition, name: str, model: ImportedModel, updates: Mapping[int, str]) -> None:
+    def __init__(self, composition: Composition, name: str, model: ImportedModel) -> None:
         self.name = name
         self.model = model
         self._composition = composition
-        self._updates = updates
         self._inputs = [entry for entry in model.arguments if entry.role is Role.INPUT]
         self.state: dict[str, Value] = {}
         self.called = False
@@ -130,13 +128,13 @@ class Member:
         self.called = True
         operands = [inputs[e.name] if e.role is Role.INPUT else self.state[e.name] for e in self.model.arguments]
         made = self._composition.add_call(self.name, operands, self.model.results)
-        for index, argument in self._updates.items():
-            self.state[argument] = made[index]
-        return {
-            result.name: value
-            for index, (result, value) in enumerate(zip(self.model.results, made, strict=True))
-            if index not in self._updates
-        }
+        given: dict[str, Value] = {}
+        for result, value in zip(self.model.results, made, strict=True):
+            if result.updates is None:
+                given[result.name] = value
+            else:
+                self.state[result.updates] = value
+        return given
 
     def follow(self, source: Member) -> None:
         """From here on this program's parameters and buffers are those that ``source`` now has under the same names.
@@ -191,7 +189,9 @@ class Composition:
         if name in self._members:
             raise CompilationError(f"composition {self.name} has two programs {name}; give each a name of its own")
         module = parse_program(model.mlir, f"program {name}", self._context)
-        member = Member(self, name, model, _updates(module, name, model))
+        if not any(_symbol(operation.operation) == ENTRY for operation in module.body.operations):
+            raise CompilationError(f"program {name} has no function @{ENTRY}; import {model.name} again")
+        member = Member(self, name, model)
         self._modules[name], self._members[name] = module, member
         for entry in model.arguments:
             if entry.role is not Role.INPUT:
@@ -246,8 +246,8 @@ class Composition:
         Raises:
             CompilationError: If the name is taken.
         """
-        if name in self._results:
-            raise CompilationError(f"composition {self.name} has two results {name}")
+        if name in self._results or name in self._by_name:
+            raise CompilationError(f"composition {self.name} has two results or arguments {name}; rename one")
         self._results[name] = value
 
     def build(self) -> ImportedModel:
@@ -267,7 +267,7 @@ class Composition:
         if not self._results and not updated:
             raise CompilationError(f"composition {self.name} has no result; name one with result()")
         results = [(name, value, "") for name, value in self._results.items()]
-        results += [(f"{name}.next", value, name) for name, value in updated.items()]
+        results += [(name, value, name) for name, value in updated.items()]
         text = self._main_text(results)
         with self._context, ir.Location.unknown():
             merged = ir.Module.create()
@@ -284,7 +284,10 @@ class Composition:
             name=self.name,
             mlir=str(whole),
             arguments=tuple(info for info, _, _ in self._ordered()),
-            results=tuple(ResultInfo(name, value.kind.shape, value.kind.dtype) for name, value, _ in results),
+            results=tuple(
+                ResultInfo(name, value.kind.shape, value.kind.dtype, updates or None)
+                for name, value, updates in results
+            ),
             blocks=tuple(BlockInfo(call.program, call.program) for call in self._calls),
             unused=tuple(f"{m.name}.{entry}" for m in self._members.values() for entry in m.model.unused),
             has_weights=all(member.model.has_weights for member in self._members.values()),
@@ -359,22 +362,6 @@ _NUMPY_TYPES = {
 
 def _kind(entry: ArgumentInfo) -> TensorKind:
     return TensorKind(entry.shape, entry.dtype)
-
-
-def _updates(module: ir.Module, name: str, model: ImportedModel) -> dict[int, str]:
-    """Which results are the next values of which arguments, by what the program says."""
-    for operation in module.body.operations:
-        if operation.operation.name == "func.func" and _symbol(operation.operation) == ENTRY:
-            attributes = operation.operation.attributes
-            if "res_attrs" not in attributes:
-                return {}
-            entries = [ir.DictAttr(entry) for entry in cast("Any", ir.ArrayAttr(attributes["res_attrs"]))]
-            return {
-                index: ir.StringAttr(entry["hp.updates"]).value
-                for index, entry in enumerate(entries)
-                if "hp.updates" in entry
-            }
-    raise CompilationError(f"program {name} has no function @{ENTRY}; import {model.name} again")
 
 
 def _symbol(operation: ir.Operation) -> str:

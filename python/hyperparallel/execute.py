@@ -30,7 +30,7 @@ class RunResult:
         results: Global results by name; bf16 as its bits in ``uint16``.
         statistics: The last run's statistics.
         wall_seconds: Wall time of each run, in order.
-        losses: The first result of every run, of a program that updates its arguments.
+        losses: The first result of every run, of a program that updates its arguments, where that is a single number.
     """
 
     results: Mapping[str, Array]
@@ -82,7 +82,7 @@ def run_compiled(
             else:
                 statistics = runtime.run(launches)
             seconds.append(time.perf_counter() - begin)
-            if any(result.updates is not None for result in program.results):
+            if _has_loss(program):
                 losses.append(_loss(program, launches))
         assert statistics is not None
         return RunResult(_join(program, launches), statistics, tuple(seconds), tuple(losses))
@@ -157,6 +157,11 @@ def _parts(program: CompiledProgram, launches: list[Launch]) -> dict[str, list[A
         else:
             parts[result.name] = [launch.arguments[positions[result.updates]] for launch in launches]
     return parts
+
+
+def _has_loss(program: CompiledProgram) -> bool:
+    """Whether the program is a step that says by its first result, a number, how well it went."""
+    return any(result.updates is not None for result in program.results) and program.results[0].shape == ()
 
 
 def _loss(program: CompiledProgram, launches: list[Launch]) -> float:

@@ -68,9 +68,8 @@ struct Update {
 
 /// Lets what makes `value` write into `argument`, if it has a choice; `found`
 /// gets the function that is called for it, and what is to be done there.
-static void
-writeInto(Value value, BlockArgument argument,
-          SmallVectorImpl<std::pair<func::FuncOp, Update>> &found) {
+static void writeInto(Value value, BlockArgument argument,
+                      SmallVectorImpl<std::pair<func::FuncOp, Update>> &found) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || value.getType() != argument.getType())
     return;
@@ -94,10 +93,76 @@ writeInto(Value value, BlockArgument argument,
           {callee, {result.getResultNumber(), static_cast<unsigned>(index)}});
 }
 
+namespace {
+/// The next value of an argument of the entry.
+struct NextValue {
+  BlockArgument argument;
+  Value value;
+};
+} // namespace
+
+/// The argument that a value is, or is a view of.
+static BlockArgument getArgumentBehind(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<tensor::CastOp, tensor::ExtractSliceOp, tensor::ExpandShapeOp,
+             tensor::CollapseShapeOp>(op))
+      return {};
+    value = op->getOperand(0);
+  }
+  return cast<BlockArgument>(value);
+}
+
+static Value makeCopy(Value value, OpBuilder &builder) {
+  return bufferization::AllocTensorOp::create(
+      builder, value.getLoc(), cast<RankedTensorType>(value.getType()),
+      ValueRange(), /*copy=*/value);
+}
+
+/// Puts the next values in an order in which none is written over what another
+/// one still reads: channels that hand values on from step to step are updated
+/// from their end. What goes around in a circle is copied first.
+static void orderUpdates(SmallVectorImpl<NextValue> &next, OpBuilder &builder) {
+  // By the argument that is read: who has to be written before it.
+  llvm::DenseMap<Value, SmallVector<unsigned>> readers;
+  llvm::DenseMap<Value, unsigned> number;
+  for (auto [index, update] : llvm::enumerate(next))
+    number[update.argument] = index;
+  for (auto [index, update] : llvm::enumerate(next)) {
+    BlockArgument read = getArgumentBehind(update.value);
+    if (read && read != update.argument && number.contains(read))
+      readers[read].push_back(index);
+  }
+  SmallVector<NextValue> ordered;
+  SmallVector<char> state(next.size(), 0); // 1: on the way to it, 2: done
+  for (unsigned first = 0; first < next.size(); ++first) {
+    SmallVector<std::pair<unsigned, unsigned>> path = {{first, 0}};
+    while (!path.empty()) {
+      auto &[index, child] = path.back();
+      NextValue &update = next[index];
+      ArrayRef<unsigned> before = readers[update.argument];
+      if (state[index] == 2 || child == before.size()) {
+        if (state[index] != 2)
+          ordered.push_back(update);
+        state[index] = 2;
+        path.pop_back();
+        continue;
+      }
+      state[index] = 1;
+      unsigned reader = before[child++];
+      if (state[reader] == 1)
+        next[reader].value = makeCopy(next[reader].value, builder);
+      else if (state[reader] == 0)
+        path.push_back({reader, 0});
+    }
+  }
+  next = std::move(ordered);
+}
+
 /// Whether an argument is written in place is up to the analysis that follows;
 /// it copies where a later read would see the new value.
 static void updateInPlace(func::FuncOp entry) {
   SmallVector<unsigned> updated;
+  SmallVector<NextValue> next;
   SmallVector<std::pair<func::FuncOp, Update>> waiting;
   auto returned = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
   OpBuilder builder(returned);
@@ -111,9 +176,21 @@ static void updateInPlace(func::FuncOp entry) {
     Value value = returned.getOperand(i);
     writeInto(value, argument, waiting);
     if (value != argument)
-      bufferization::MaterializeInDestinationOp::create(
-          builder, entry.getLoc(), argument.getType(), value, argument);
+      next.push_back({argument, value});
   }
+  llvm::DenseSet<Value> overwritten;
+  for (NextValue update : next)
+    overwritten.insert(update.argument);
+  for (OpOperand &result : returned->getOpOperands())
+    if (!llvm::is_contained(updated, result.getOperandNumber()))
+      if (BlockArgument read = getArgumentBehind(result.get());
+          read && overwritten.contains(read))
+        result.set(makeCopy(result.get(), builder));
+  orderUpdates(next, builder);
+  for (NextValue update : next)
+    bufferization::MaterializeInDestinationOp::create(
+        builder, entry.getLoc(), update.argument.getType(), update.value,
+        update.argument);
   llvm::DenseMap<Operation *, SmallVector<Update>> known;
   while (!waiting.empty()) {
     auto [function, update] = waiting.pop_back_val();

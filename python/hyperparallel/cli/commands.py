@@ -189,7 +189,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         return _run_saved(arguments, talk, program, begin)
     _plan_of(arguments)
     model = _open(arguments, talk)
-    training.check_steps(arguments, model.imported.microbatches > 0)
+    training.check_steps(arguments, any(result.updates is not None for result in model.imported.results))
     if not model.imported.has_weights:
         raise RuntimeFailure(f"{model.imported.name} was imported without weights and cannot be run")
     resolved = _resolve(arguments, model)
@@ -274,13 +274,16 @@ def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram
 
 
 def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResult) -> Checked | None:
-    from hyperparallel.cli.models import reference_results
+    from hyperparallel.cli.models import recompose, reference_results
     from hyperparallel.compare import compare
     from hyperparallel.runtime import bfloat16_to_float32
 
     if not arguments.check:
         return None
     with talk.step("check"):
+        composed = recompose(model)
+        if composed is not None:
+            return training.check_composed(composed, run, arguments.tolerance)
         if run.losses:
             return training.check(model, run, arguments.tolerance)
         wide = {entry.name for entry in model.imported.results if entry.dtype == "bf16"}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
+    from hyperparallel.frontend.composed import Composed
     from hyperparallel.frontend.model_file import LoadedModel
 
 SOURCE_FILE = "source.json"
@@ -43,7 +44,8 @@ class Model:
         imported: The program, with access to the weights.
         inputs: Example inputs by name.
         source: ``model_file`` and ``overrides``, where they are known.
-        loaded: The module, if the model file was run.
+        loaded: The module, if the model file was run and built one.
+        composed: What the model file composed, if it was run and did.
         weights_file: The saved weights, if there are any.
         was_cached: The program was taken from an earlier import.
     """
@@ -54,6 +56,7 @@ class Model:
     loaded: LoadedModel | None = None
     weights_file: Path | None = None
     was_cached: bool = False
+    composed: Composed | None = None
 
 
 def open_model(
@@ -85,10 +88,14 @@ def open_model(
         raise ImportModelError(
             f"{path} is MLIR text; expected the directory of an imported model, {path.parent}, or a model file"
         )
-    from hyperparallel.frontend.model_file import load_model_file
+    from hyperparallel.frontend.composed import Composed
+    from hyperparallel.frontend.model_file import run_model_file
 
+    source = {"model_file": str(path.resolve()), "overrides": dict(overrides)}
     with talk.step("build"):
-        loaded = load_model_file(path, overrides)
+        loaded = run_model_file(path, overrides)
+    if isinstance(loaded, Composed):
+        return Model(loaded.model, loaded.inputs, {**source, "composed": True}, composed=loaded)
     talk.begin("import")
     try:
         key = _key(path, overrides, loaded, flat)
@@ -101,7 +108,6 @@ def open_model(
             imported = cached
     finally:
         talk.end()
-    source = {"model_file": str(path.resolve()), "overrides": dict(overrides)}
     return Model(imported, example_inputs(loaded), source, loaded, was_cached=cached is not None)
 
 
@@ -231,6 +237,24 @@ def reference_results(model: Model) -> dict[str, NDArray[Any]]:
         # Compared as numbers, and NumPy has no bf16.
         results[name] = value.float().numpy() if value.dtype == torch.bfloat16 else np.asarray(value.detach().numpy())
     return results
+
+
+def recompose(model: Model) -> Composed | None:
+    """What the model file of a model composes; None if it builds one module, or is not known.
+
+    Raises:
+        ImportModelError: If it is no longer there.
+    """
+    from hyperparallel.frontend.composed import Composed
+    from hyperparallel.frontend.model_file import run_model_file
+
+    if model.composed is not None or model.loaded is not None:
+        return model.composed
+    if not model.source.get("composed"):
+        return None
+    overrides = cast("Mapping[str, Any]", model.source.get("overrides", {}))
+    built = run_model_file(Path(str(model.source["model_file"])), overrides)
+    return built if isinstance(built, Composed) else None
 
 
 def rebuild(model: Model) -> LoadedModel:

@@ -14,6 +14,7 @@ from hyperparallel.errors import RuntimeFailure
 if TYPE_CHECKING:
     from hyperparallel.cli.models import Model
     from hyperparallel.execute import RunResult
+    from hyperparallel.frontend.composed import Composed
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,7 +36,9 @@ def check_steps(arguments: argparse.Namespace, is_training: bool) -> None:
             f"{arguments.model} is no training step; --steps is for a model file whose build() returns a Training"
         )
     if is_training and arguments.repeat != 1:
-        raise RuntimeFailure(f"{arguments.model} is a training step, which changes its state; give --steps, not --repeat")
+        raise RuntimeFailure(
+            f"{arguments.model} is a training step, which changes its state; give --steps, not --repeat"
+        )
 
 
 def check(model: Model, run: RunResult, tolerance: float) -> Checked:
@@ -64,3 +67,24 @@ def check(model: Model, run: RunResult, tolerance: float) -> Checked:
             got[result.name] = bfloat16_to_float32(value) if is_wide else value
             want[result.name] = bfloat16_to_float32(wanted) if is_wide else wanted
     return Checked(compare(got, want, tolerance), reference.losses)
+
+
+def check_composed(composed: Composed, run: RunResult, tolerance: float) -> Checked:
+    """Do as many steps in PyTorch as the model file says, and compare the results that it gives.
+
+    Raises:
+        RuntimeFailure: The model file gives no reference, or one of something that is no result.
+    """
+    import numpy as np
+
+    from hyperparallel.cli.models import to_array
+
+    if composed.reference is None:
+        raise RuntimeFailure(f"the model file of {composed.model.name} gives no reference to compare with")
+    want = {name: to_array(value) for name, value in composed.reference(len(run.wall_seconds)).items()}
+    got = {**run.results, "losses": np.array(run.losses)}
+    unknown = sorted(name for name in want if name not in got)
+    if unknown:
+        raise RuntimeFailure(f"the reference of {composed.model.name} gives {unknown[0]}, which is no result of it")
+    losses = tuple(float(loss) for loss in want.get("losses", ()))
+    return Checked(compare({name: got[name] for name in want}, want, tolerance), losses)

@@ -166,10 +166,7 @@ def _order(graph: Graph, groups: Sequence[tuple[StepPhase, int] | int]) -> tuple
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)
     made_by = {
-        result: groups[index]
-        for index, node in enumerate(graph.nodes)
-        for result in node.results
-        if result is not None
+        result: groups[index] for index, node in enumerate(graph.nodes) for result in node.results if result is not None
     }
     followers: dict[tuple[StepPhase, int] | int, set[tuple[StepPhase, int] | int]] = {}
     missing = dict.fromkeys(members, 0)

@@ -9,7 +9,8 @@ The contract: the file defines a function
 
 with keyword parameters that all have defaults. ``module`` is a ``torch.nn.Module``, ``example_args`` a tuple and
 ``example_kwargs`` a dict for its ``forward``. A last entry of the class ``Training`` (``frontend/training_step.py``) says
-how the model is trained: the program is a training step then. Equal overrides must give equal weights and inputs (fix the seeds): the
+how the model is trained: the program is a training step then. A ``Composed`` (``frontend/composed.py``) in the place of all
+of them is several programs wired into one. Equal overrides must give equal weights and inputs (fix the seeds): the
 product builds a model once to import it and again to check a run against PyTorch. The files in ``examples/`` follow it.
 """
 
@@ -27,6 +28,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hyperparallel.errors import ImportModelError, MissingDependencyError
+from hyperparallel.frontend.composed import Composed
 
 if TYPE_CHECKING:
     import torch
@@ -82,6 +84,19 @@ def parse_overrides(entries: Iterable[str]) -> dict[str, Any]:
 
 
 def load_model_file(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> LoadedModel:
+    """Run the ``build`` function of a model file that builds one module.
+
+    Raises:
+        ImportModelError: As ``run_model_file``, or the file composes programs.
+        MissingDependencyError: The file needs a package that is not installed.
+    """
+    built = run_model_file(path, overrides)
+    if isinstance(built, Composed):
+        raise ImportModelError(f"build() of {path} returned a Composed; expected {_CONTRACT}")
+    return built
+
+
+def run_model_file(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> LoadedModel | Composed:
     """Run the ``build`` function of a model file.
 
     Args:
@@ -154,7 +169,9 @@ def _check_overrides(build: Any, overrides: Mapping[str, Any], file: Path) -> No
             raise ImportModelError(f"build() of {file} has no argument {key}; it has: {known}")
 
 
-def _check_built(built: Any, file: Path) -> LoadedModel:
+def _check_built(built: Any, file: Path) -> LoadedModel | Composed:
+    if isinstance(built, Composed):
+        return built
     import torch
 
     from hyperparallel.frontend.training_step import Training

@@ -352,7 +352,9 @@ def to_traced_module(
 
 def _origin(node: torch.fx.Node) -> tuple[StepPhase, int, str]:
     """Return the phase, the block instance and the module path that were noted when the node was made."""
-    phase, instance, path = str(node.meta.get("stack_trace") or "forward -1 ").split(" ", 2)
+    # Autograd's notes lose the blank before an empty path.
+    phase, instance, path = (str(node.meta.get("stack_trace") or "forward -1") + " ").split(" ", 2)
+    path = path.removesuffix(" ")
     return StepPhase(phase), int(instance), path
 
 

@@ -379,7 +379,9 @@ def _with_updates(
     factor: list[int] = []
     if training.clip_norm is not None:
         parts = [
-            builder.apply("squares", lambda given: [squares(given)], [gradients[name] for name in names], path, instance_of(path))[0]
+            builder.apply(
+                "squares", lambda given: [squares(given)], [gradients[name] for name in names], path, instance_of(path)
+            )[0]
             for path, names in owners.items()
         ]
         make = clip_factor(training.clip_norm)
@@ -390,7 +392,9 @@ def _with_updates(
         for name in names:
             rule = rules[name]
             held = initial_state(training.optimizer, inputs[name].tensor, rule)
-            own = [TracedInput(f"{name}.{key}", Role.OPTIMIZER, builder.input(value), value) for key, value in held.items()]
+            own = [
+                TracedInput(f"{name}.{key}", Role.OPTIMIZER, builder.input(value), value) for key, value in held.items()
+            ]
             state.extend(own)
             common = [*scalars.get(rule, ()), *factor]
             given = [inputs[name].value, gradients[name], *(entry.value for entry in own), *common]

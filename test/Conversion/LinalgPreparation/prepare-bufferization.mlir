@@ -50,3 +50,28 @@ func.func @parts(%x: tensor<2x4xf32>) -> tensor<4x4xf32> {
   %r = tensor.insert_slice %a into %e[0, 0] [2, 4] [1, 1] : tensor<2x4xf32> into tensor<4x4xf32>
   return %r : tensor<4x4xf32>
 }
+
+// Values that are handed on from step to step: the end of the line first, and a result that is the old value is a copy.
+// CHECK-LABEL: func.func @line
+// CHECK-SAME: (%[[X:[^:]+]]: tensor<8xf32> {{{.*}}}, %[[A:[^:]+]]: tensor<8xf32> {{{.*}}}, %[[B:[^:]+]]: tensor<8xf32>
+// CHECK: %[[NEW:.+]] = arith.mulf
+// CHECK: %[[OLD:.+]] = bufferization.alloc_tensor() copy(%[[B]])
+// CHECK: bufferization.materialize_in_destination %[[A]] in %[[B]]
+// CHECK: bufferization.materialize_in_destination %[[NEW]] in %[[A]]
+// CHECK: return %[[OLD]]
+func.func @line(%x: tensor<8xf32>, %a: tensor<8xf32> {hp.name = "a"}, %b: tensor<8xf32> {hp.name = "b"})
+    -> (tensor<8xf32>, tensor<8xf32> {hp.updates = "a"}, tensor<8xf32> {hp.updates = "b"}) {
+  %new = arith.mulf %x, %x : tensor<8xf32>
+  return %b, %new, %a : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// Two values that change places: one is copied.
+// CHECK-LABEL: func.func @swap
+// CHECK-SAME: (%[[A:[^:]+]]: tensor<8xf32> {{{.*}}}, %[[B:[^:]+]]: tensor<8xf32>
+// CHECK: %[[KEPT:.+]] = bufferization.alloc_tensor() copy(%[[B]])
+// CHECK: bufferization.materialize_in_destination %[[A]] in %[[B]]
+// CHECK: bufferization.materialize_in_destination %[[KEPT]] in %[[A]]
+func.func @swap(%a: tensor<8xf32> {hp.name = "a"}, %b: tensor<8xf32> {hp.name = "b"})
+    -> (tensor<8xf32> {hp.updates = "a"}, tensor<8xf32> {hp.updates = "b"}) {
+  return %b, %a : tensor<8xf32>, tensor<8xf32>
+}

@@ -54,13 +54,13 @@ def _decay() -> ImportedModel:
         """
         func.func @main(%g: tensor<2x3xf32> {hp.name = "g", hp.role = "input"},
                         %w: tensor<2x3xf32> {hp.name = "w", hp.role = "parameter"})
-            -> (tensor<2x3xf32> {hp.name = "loss"}, tensor<2x3xf32> {hp.name = "w.next", hp.updates = "w"}) {
+            -> (tensor<2x3xf32> {hp.name = "loss"}, tensor<2x3xf32> {hp.name = "w", hp.updates = "w"}) {
           %sum = arith.addf %g, %w : tensor<2x3xf32>
           %next = arith.addf %w, %w : tensor<2x3xf32>
           return %sum, %next : tensor<2x3xf32>, tensor<2x3xf32>
         }""",
         (ArgumentInfo("g", Role.INPUT, (2, 3), "f32"), ArgumentInfo("w", Role.PARAMETER, (2, 3), "f32")),
-        (ResultInfo("loss", (2, 3), "f32"), ResultInfo("w.next", (2, 3), "f32")),
+        (ResultInfo("loss", (2, 3), "f32"), ResultInfo("w", (2, 3), "f32", updates="w")),
         has_weights=True,
         _read_weight=lambda key: {"w": WEIGHT}[key],
     )
@@ -95,8 +95,8 @@ def test_programs_feed_each_other_and_state_goes_from_call_to_call(tmp_path: Pat
     np.testing.assert_allclose(results["loss"], g_value + WEIGHT)
     np.testing.assert_allclose(results["again"], g_value + 2 * WEIGHT)
     np.testing.assert_allclose(results["second"], X @ (4 * WEIGHT))
-    np.testing.assert_allclose(results["actor.w.next"], 4 * WEIGHT)
-    np.testing.assert_allclose(results["learner.w.next"], 4 * WEIGHT)
+    np.testing.assert_allclose(results["actor.w"], 4 * WEIGHT)
+    np.testing.assert_allclose(results["learner.w"], 4 * WEIGHT)
     assert 'hp.updates = "actor.w"' in model.mlir
 
 
@@ -114,7 +114,7 @@ def test_a_delayed_value_is_that_many_steps_old(tmp_path: Path) -> None:
     for turn in range(4):
         results = run_compiled(program, {"x": X + turn, "actor.w": WEIGHT, **state}).results
         seen.append(results["old"])
-        state = {name: results[f"{name}.next"] for name in state}
+        state = {name: results[name] for name in state}
     for got, wanted in zip(seen, [start, start, X @ WEIGHT, (X + 1) @ WEIGHT], strict=True):
         np.testing.assert_allclose(got, wanted)
 
