@@ -19,6 +19,8 @@ from hyperparallel.frontend.weights import randomize
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
+    """Sizes of the models, and of a batch."""
+
     layers: int = 2
     width: int = 64
     heads: int = 4
@@ -46,13 +48,14 @@ def gpt2_config(sizes: Sizes) -> GPT2Config:
 
 
 class Actor(nn.Module):
-    """Continues prompts [batch, prompt] by noise [batch, generate, vocab]; gives whole sequences."""
+    """Continues prompts by sampling."""
 
     def __init__(self, policy: nn.Module, sizes: Sizes):
         super().__init__()
         self.policy, self.sizes = policy, sizes
 
     def forward(self, prompts, noise):
+        """Whole sequences, for prompts [batch, prompt] and noise [batch, generate, vocab]."""
         batch, start = prompts.shape
         tokens = torch.cat([prompts, torch.zeros(batch, self.sizes.generate, dtype=torch.int64)], dim=1)
         positions = torch.arange(start + self.sizes.generate)
@@ -63,7 +66,7 @@ class Actor(nn.Module):
 
 
 class Reward(nn.Module):
-    """A number for each sequence."""
+    """Scores sequences."""
 
     def __init__(self, sizes: Sizes):
         super().__init__()
@@ -71,17 +74,19 @@ class Reward(nn.Module):
         self.score = nn.Linear(sizes.width, 1)
 
     def forward(self, tokens):
+        """A number for each sequence."""
         return {"rewards": self.score(self.transformer(tokens).last_hidden_state.mean(1)).squeeze(-1)}
 
 
 class Likelihood(nn.Module):
-    """The logarithm of the probability of each generated token, [batch, generate]: the reference, and the learner's model."""
+    """How likely a policy is to write what was written: the reference, and the learner's model."""
 
     def __init__(self, policy: nn.Module, sizes: Sizes):
         super().__init__()
         self.policy, self.sizes = policy, sizes
 
     def forward(self, tokens):
+        """The logarithm of the probability of each generated token, [batch, generate]."""
         logits = self.policy(tokens).logits[:, self.sizes.prompt - 1 : -1]
         written = tokens[:, self.sizes.prompt :]
         loss = nn.functional.cross_entropy(logits.flatten(0, 1), written.flatten(), reduction="none")
