@@ -21,11 +21,11 @@ from typing import Any
 
 import torch
 import torch.multiprocessing as processes
+from lines import SCRIPTS, parallel_lines
 from transformers import LlamaConfig, LlamaForCausalLM
 
 STEPS = 3
 BATCH, SEQUENCE, VOCABULARY = 8, 16, 64
-SCRIPTS = ("data_parallel", "tensor_parallel", "fully_sharded", "pipeline", "pipeline_tensor")
 
 
 def make_model() -> torch.nn.Module:
@@ -80,21 +80,6 @@ def _work(rank: int, script: str, world: int, store: str, out: str) -> None:
     if losses is not None:
         Path(out).write_text(json.dumps(losses), encoding="utf-8")
     torch.distributed.destroy_process_group()
-
-
-def parallel_lines(script: str) -> int:
-    """How many lines of a script are about the parallel configuration, with the stage that it imports.
-
-    Empty lines, comments and docstrings do not count.
-    """
-    counted, inside = 0, False
-    for line in (Path(__file__).parent / f"{script}.py").read_text(encoding="utf-8").splitlines():
-        text = line.strip()
-        if text.startswith(("# parallel:", "# end")):
-            inside = text.startswith("# parallel:")
-        elif inside and text and not text.startswith(("#", '"""')):
-            counted += 1 + (parallel_lines("stages") if text == "from stages import Stage" else 0)
-    return counted
 
 
 def run(script: str, world: int = 4) -> tuple[list[float], list[float]]:
