@@ -67,9 +67,8 @@ struct Update {
 
 /// Lets what makes `value` write into `argument`, if it has a choice; `found`
 /// gets the function that is called for it, and what is to be done there.
-static void
-writeInto(Value value, BlockArgument argument,
-          SmallVectorImpl<std::pair<func::FuncOp, Update>> &found) {
+static void writeInto(Value value, BlockArgument argument,
+                      SmallVectorImpl<std::pair<func::FuncOp, Update>> &found) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || value.getType() != argument.getType())
     return;

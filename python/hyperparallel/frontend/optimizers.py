@@ -24,7 +24,9 @@ from hyperparallel.errors import ImportModelError
 STEP = "optimizer.step"
 """The argument that counts the steps that were done."""
 
-_IGNORED = frozenset({"params", "foreach", "fused", "differentiable", "capturable", "decoupled_weight_decay", "initial_lr"})
+_IGNORED = frozenset(
+    {"params", "foreach", "fused", "differentiable", "capturable", "decoupled_weight_decay", "initial_lr"}
+)
 """Options that do not change what is computed (or say what the class says)."""
 
 
@@ -88,7 +90,9 @@ class Adam:
 
     def scalars(self, step: Tensor) -> list[Tensor]:
         """Step size, and square root of the second moment's correction."""
-        correction1, correction2 = (-torch.expm1(step * math.log(beta)) if beta > 0 else step * 0 + 1 for beta in self.betas)
+        correction1, correction2 = (
+            -torch.expm1(step * math.log(beta)) if beta > 0 else step * 0 + 1 for beta in self.betas
+        )
         return [self.lr / correction1, torch.sqrt(correction2)]
 
     def update(self, param: Tensor, grad: Tensor, state: Sequence[Tensor], scalars: Sequence[Tensor]) -> list[Tensor]:
