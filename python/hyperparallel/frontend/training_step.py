@@ -29,7 +29,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor, dispatch_funct
 from hyperparallel.enums import Role, StepPhase
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.decompositions import Rewrites
-from hyperparallel.frontend.graph import Graph, Node, TensorType, Value
+from hyperparallel.frontend.graph import Graph, TensorType, Value
 from hyperparallel.frontend.optimizers import (
     STEP,
     Rule,
@@ -39,7 +39,7 @@ from hyperparallel.frontend.optimizers import (
     rules_of,
     squares,
 )
-from hyperparallel.frontend.signature import bind_call, name_inputs
+from hyperparallel.frontend.signature import Call, bind_call, name_inputs
 from hyperparallel.frontend.tracing import (
     ModuleProgress,
     ModuleStack,
@@ -151,40 +151,10 @@ def trace_step(
         for entry in (*inputs, *state)
     ]
     stack = ModuleStack({id(child): path for path, child in module.named_modules()}, blocks, progress)
-    differentiated: list[str] = []
-
-    def run(*given: torch.Tensor) -> list[torch.Tensor]:
-        own: dict[str, torch.Tensor] = {}
-        trained: dict[str, torch.Tensor] = {}
-        for entry, tensor in zip(state, given[len(inputs) :], strict=True):
-            own[entry.name] = tensor
-            if entry.name in rules:
-                own[entry.name] = trained[entry.name] = tensor.detach().requires_grad_()
-        with Rewrites(), torch.enable_grad(), _anomaly_notes():
-            if training.compute_dtype is not None:
-                own = _cast(own, training.compute_dtype, blocks)
-            call_args, call_kwargs = call.with_tensors(given[: len(named)])
-            output = torch.func.functional_call(module, own, call_args, call_kwargs, tie_weights=True)
-            mark_origin(StepPhase.FORWARD, -1, LOSS)
-            targets = dict(zip(training.targets, given[len(named) : len(inputs)], strict=True))
-            loss = training.loss(output, **targets)
-            _check_loss(loss)
-            if training.microbatches > 1:
-                loss = loss / training.microbatches
-            _hook_backward(loss)
-            gradients = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
-        for entry, tensor in zip(state, given[len(inputs) :], strict=True):
-            if isinstance(tensor, FunctionalTensor) and _was_changed(tensor):
-                raise ImportModelError(
-                    f"the model changes its {entry.role} {entry.name} while it runs; "
-                    "call eval() on the module that does it, or return the new value instead"
-                )
-        differentiated[:] = [name for name, grad in zip(trained, gradients, strict=True) if grad is not None]
-        return [loss.detach(), *(grad for grad in gradients if grad is not None)]
-
+    gradients = _Gradients(module, call, training, state, frozenset(rules), blocks)
     try:
         with tracing_state(stack):
-            traced = trace_functional(dispatch_functionalize(run), twins)
+            traced = trace_functional(dispatch_functionalize(gradients), twins)
             if any(writes_in_place(node) for node in traced.graph.nodes):
                 interpreter: Any = torch.fx.Interpreter(traced)
                 traced = trace_functional(torch.func.functionalize(interpreter.run, remove="mutations"), twins)
@@ -195,7 +165,7 @@ def trace_step(
     if progress is not None:
         progress(len(stack.names), len(stack.names))
     flat = to_traced_module(traced, "main", (*inputs, *state), (LOSS,), tuple(stack.instances), module)
-    return _with_updates(flat, training, {name: rules[name] for name in differentiated}, blocks, batched)
+    return _with_updates(flat, training, {name: rules[name] for name in gradients.of}, blocks, batched)
 
 
 # Forward and backward -------------------------------------------------------------------------------------------------
@@ -217,6 +187,55 @@ def _part(twin: torch.Tensor, parts: int) -> torch.Tensor:
     if parts == 1:
         return twin
     return twin.new_empty((twin.shape[0] // parts, *twin.shape[1:]))
+
+
+@dataclasses.dataclass(slots=True)
+class _Gradients:
+    """The function that is traced: inputs and state in, the loss and gradients out.
+
+    Attributes:
+        of: The parameters that have a gradient, in the order in which they are returned; known when it has run.
+    """
+
+    module: torch.nn.Module
+    call: Call
+    training: Training
+    state: Sequence[TracedInput]
+    trained: frozenset[str]
+    blocks: frozenset[str]
+    of: list[str] = dataclasses.field(default_factory=list[str])
+
+    def __call__(self, *given: torch.Tensor) -> list[torch.Tensor]:
+        training, count = self.training, len(given) - len(self.state)
+        own: dict[str, torch.Tensor] = {}
+        for entry, tensor in zip(self.state, given[count:], strict=True):
+            own[entry.name] = tensor.detach().requires_grad_() if entry.name in self.trained else tensor
+        leaves = {name: tensor for name, tensor in own.items() if name in self.trained}
+        with Rewrites(), torch.enable_grad(), _anomaly_notes():
+            if training.compute_dtype is not None:
+                own = _cast(own, training.compute_dtype, self.blocks)
+            num_targets = len(training.targets)
+            args, kwargs = self.call.with_tensors(given[: count - num_targets])
+            output = torch.func.functional_call(self.module, own, args, kwargs, tie_weights=True)
+            mark_origin(StepPhase.FORWARD, -1, LOSS)
+            targets = dict(zip(training.targets, given[count - num_targets : count], strict=True))
+            loss = training.loss(output, **targets)
+            _check_loss(loss)
+            if training.microbatches > 1:
+                loss = loss / training.microbatches
+            _hook_backward(loss)
+            found: tuple[Any, ...] = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+        self._refuse_changes(given[count:])
+        self.of = [name for name, gradient in zip(leaves, found, strict=True) if gradient is not None]
+        return [loss.detach(), *(gradient for gradient in found if gradient is not None)]
+
+    def _refuse_changes(self, tensors: Sequence[torch.Tensor]) -> None:
+        for entry, tensor in zip(self.state, tensors, strict=True):
+            if isinstance(tensor, FunctionalTensor) and _was_changed(tensor):
+                raise ImportModelError(
+                    f"the model changes its {entry.role} {entry.name} while it runs; "
+                    "call eval() on the module that does it, or return the new value instead"
+                )
 
 
 def _cast(own: Mapping[str, torch.Tensor], dtype: torch.dtype, blocks: frozenset[str]) -> dict[str, torch.Tensor]:
