@@ -30,7 +30,7 @@ def build(
     tokens = torch.zeros(batch, prompt + generate, dtype=torch.int64)
     training = Training(
         loss=rl_torch.policy_loss,
-        optimizer=torch.optim.Adam(learner.parameters(), lr=lr),
+        optimizer=torch.optim.Adam(learner.parameters(), lr=lr, eps=1e-5),
         targets={"rewards": torch.zeros(batch), "reference": torch.zeros(batch, generate)},
     )
     step = Composition("rl")

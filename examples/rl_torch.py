@@ -121,7 +121,7 @@ def train(iterations: int, sizes: Sizes = Sizes(), lr: float = 1e-3, seed: int =
     """The loss of every iteration, the mean rewards, and the learner's parameters after the last."""
     actor, reward, reference, learner = make_models(sizes, seed)
     prompts, noise = make_inputs(sizes, seed)
-    optimizer = torch.optim.Adam(learner.parameters(), lr=lr)
+    optimizer = torch.optim.Adam(learner.parameters(), lr=lr, eps=1e-5)
     losses, rewards = [], []
     for _ in range(iterations):
         with torch.no_grad():
