@@ -7,18 +7,18 @@
 // CHECK-SAME: %[[ARG:.*]]: memref<40xf32>, %{{.*}}: i1) {
 func.func @main(%arg: memref<40xf32>, %flag: i1) {
   // CHECK-NEXT: %[[ARENA:.*]] = memref.alloc() {hp.arena} : memref<384xi8>
-  // CHECK-NEXT: %[[AT:.*]] = arith.constant 0 : index
+  // CHECK-NEXT: %[[AT:.*]] = arith.constant [[#FIRST:]] : index
   // CHECK-NEXT: %[[A:.*]] = memref.view %[[ARENA]][%[[AT]]][] : memref<384xi8> to memref<40xf32>
   // CHECK-NEXT: memref.copy %[[ARG]], %[[A]]
   %a = memref.alloc() : memref<40xf32>
   memref.copy %arg, %a : memref<40xf32> to memref<40xf32>
-  // CHECK-NEXT: %[[AT:.*]] = arith.constant 192 : index
+  // CHECK-NEXT: %[[AT:.*]] = arith.constant [[#sub(192,FIRST)]] : index
   // CHECK-NEXT: %[[B:.*]] = memref.view %[[ARENA]][%[[AT]]][] : memref<384xi8> to memref<40xf32>
   // CHECK-NEXT: memref.copy %[[A]], %[[B]]
   %b = memref.alloc() : memref<40xf32>
   memref.copy %a, %b : memref<40xf32> to memref<40xf32>
   memref.dealloc %a : memref<40xf32>
-  // CHECK-NEXT: %[[AT:.*]] = arith.constant 0 : index
+  // CHECK-NEXT: %[[AT:.*]] = arith.constant [[#FIRST]] : index
   // CHECK-NEXT: %[[C:.*]] = memref.view %[[ARENA]][%[[AT]]][] : memref<384xi8> to memref<40xf32>
   // CHECK-NEXT: memref.copy %[[B]], %[[C]]
   %c = memref.alloc() : memref<40xf32>
@@ -76,18 +76,19 @@ func.func @main(%arg: memref<16xf32>, %flag: i1, %n: index) {
   // CHECK-NEXT: %[[ARENA:.*]] = memref.alloc() {hp.arena} : memref<128xi8>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // CHECK: %[[AT:.*]] = arith.constant [[#OUTER:]] : index
+  // CHECK: arith.constant 1 : index
+  // CHECK-NEXT: %[[AT:.*]] = arith.constant [[#TAKEN:]] : index
   // CHECK: memref.view %[[ARENA]][%[[AT]]]
   %outer = memref.alloc() : memref<16xf32>
   memref.copy %arg, %outer : memref<16xf32> to memref<16xf32>
   scf.if %flag {
-    // CHECK: arith.constant [[#INNER:sub(64,OUTER)]] : index
+    // CHECK: arith.constant [[#FREE:sub(64,TAKEN)]] : index
     // CHECK: memref.view %[[ARENA]]
     %t = memref.alloc() : memref<16xf32>
     memref.copy %outer, %t : memref<16xf32> to memref<16xf32>
     memref.dealloc %t : memref<16xf32>
   } else {
-    // CHECK: arith.constant [[#INNER]] : index
+    // CHECK: arith.constant [[#FREE]] : index
     // CHECK: memref.view %[[ARENA]]
     %e = memref.alloc() : memref<16xf32>
     memref.copy %outer, %e : memref<16xf32> to memref<16xf32>
@@ -95,7 +96,7 @@ func.func @main(%arg: memref<16xf32>, %flag: i1, %n: index) {
   }
   scf.for %i = %c0 to %n step %c1 {
     // CHECK: scf.for
-    // CHECK: arith.constant [[#INNER]] : index
+    // CHECK: arith.constant [[#FREE]] : index
     // CHECK: memref.view %[[ARENA]]
     %l = memref.alloc() : memref<16xf32>
     memref.copy %outer, %l : memref<16xf32> to memref<16xf32>
@@ -109,6 +110,42 @@ func.func @main(%arg: memref<16xf32>, %flag: i1, %n: index) {
   memref.dealloc %outer : memref<16xf32>
   return
 }
+
+// -----
+
+// Three weights are streamed through two slots: the third goes where the first was, which has been used by then and whose
+// copy has been waited for (cases 5 and 6).
+// CHECK-LABEL: func.func @streamed(
+func.func @streamed(%w: memref<3x16xf32, #offload.tier<pool>>, %x: memref<16xf32>) {
+  // CHECK-NEXT: %[[ARENA:.*]] = memref.alloc() {hp.arena} : memref<128xi8>
+  // CHECK: arith.constant [[#FIRST:]] : index
+  // CHECK-NEXT: %[[A:.*]] = memref.view %[[ARENA]]
+  // CHECK-NEXT: call @prefetch(%{{.*}}, %[[A]])
+  %a = memref.alloc() : memref<16xf32>
+  %fa = func.call @prefetch(%w, %a) : (memref<3x16xf32, #offload.tier<pool>>, memref<16xf32>) -> !llvm.ptr
+  // CHECK: arith.constant [[#sub(64,FIRST)]] : index
+  // CHECK-NEXT: %[[B:.*]] = memref.view %[[ARENA]]
+  // CHECK-NEXT: call @prefetch(%{{.*}}, %[[B]])
+  %b = memref.alloc() : memref<16xf32>
+  %fb = func.call @prefetch(%w, %b) : (memref<3x16xf32, #offload.tier<pool>>, memref<16xf32>) -> !llvm.ptr
+  func.call @wait_for_copy(%fa, %w, %a) : (!llvm.ptr, memref<3x16xf32, #offload.tier<pool>>, memref<16xf32>) -> ()
+  memref.copy %a, %x : memref<16xf32> to memref<16xf32>
+  memref.dealloc %a : memref<16xf32>
+  // CHECK: arith.constant [[#FIRST]] : index
+  // CHECK-NEXT: %[[C:.*]] = memref.view %[[ARENA]]
+  // CHECK-NEXT: call @prefetch(%{{.*}}, %[[C]])
+  %c = memref.alloc() : memref<16xf32>
+  %fc = func.call @prefetch(%w, %c) : (memref<3x16xf32, #offload.tier<pool>>, memref<16xf32>) -> !llvm.ptr
+  func.call @wait_for_copy(%fb, %w, %b) : (!llvm.ptr, memref<3x16xf32, #offload.tier<pool>>, memref<16xf32>) -> ()
+  memref.copy %b, %x : memref<16xf32> to memref<16xf32>
+  memref.dealloc %b : memref<16xf32>
+  func.call @wait_for_copy(%fc, %w, %c) : (!llvm.ptr, memref<3x16xf32, #offload.tier<pool>>, memref<16xf32>) -> ()
+  memref.copy %c, %x : memref<16xf32> to memref<16xf32>
+  memref.dealloc %c : memref<16xf32>
+  return
+}
+func.func private @prefetch(memref<3x16xf32, #offload.tier<pool>>, memref<16xf32>) -> !llvm.ptr
+func.func private @wait_for_copy(!llvm.ptr, memref<3x16xf32, #offload.tier<pool>>, memref<16xf32>)
 
 // -----
 
