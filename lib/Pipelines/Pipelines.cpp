@@ -33,6 +33,9 @@ static constexpr Phase kPhases[] = {
      "hypershard-insert-reshards,"
      "hypershard-lower-reshards,"
      "hypershard-verify-resharded"},
+    {"hp-split", "Phase 4, after hypermpmd-form-fragments: programs of groups",
+     "hypermpmd-infer-transfers,"
+     "hypermpmd-split-programs"},
     {"hp-partition", "Phase 5: one device's own program",
      "hypershard-partition-program,"
      "hypershard-optimize-collectives,"
