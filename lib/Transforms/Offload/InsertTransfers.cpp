@@ -11,7 +11,10 @@
 //   1. Positions become ops before anything is inserted.
 //   2. The moves of a value are taken in the order in which it comes back. From
 //      then on its uses, and those of its views, are uses of what was fetched;
-//      a view that was made earlier is made again.
+//      a view that was made earlier is made again. Before an op, what is freed
+//      comes first, then what is fetched, in the order in which it is needed,
+//      then what is waited for: so the memory that the plan counts on is there,
+//      and copies queue as it says.
 //   3. A move around the end of the step gives the argument its tier: what is
 //      fetched then is the argument itself. What was fetched from an argument
 //      in a tier already is fetched where the plan says instead.
@@ -63,7 +66,14 @@ private:
   unsigned positionOf(Operation *user);
   PrefetchOp getStreamedBy(Value value);
   Operation *opAt(int64_t position);
-  void setBuilderAfter(OpBuilder &builder, int64_t position);
+
+  /// What is inserted before an op, in this order.
+  enum class Step { Store, Free, Fetch, Use };
+  using Key = std::pair<Step, int64_t>;
+  /// Lets `build` insert before the op at the position, behind what is there
+  /// with a smaller key.
+  void insertAt(OpBuilder &builder, int64_t position, Key key,
+                function_ref<void()> build);
 
   FunctionOpInterface function;
   Block &block;
@@ -71,6 +81,9 @@ private:
   SmallVector<Value> values;
   DenseMap<Operation *, unsigned> positions;
   llvm::MapVector<Value, SmallVector<MoveAttr>> moves;
+  /// By position: what was inserted there, by key. Stores are right behind the
+  /// op before.
+  DenseMap<int64_t, SmallVector<std::pair<Key, Operation *>>> inserted;
   /// Others may be placed by them until all is done.
   SmallVector<Operation *> replaced;
 };
@@ -154,11 +167,30 @@ Operation *Inserter::opAt(int64_t position) {
   return position < int64_t(ops.size()) ? ops[position] : block.getTerminator();
 }
 
-void Inserter::setBuilderAfter(OpBuilder &builder, int64_t position) {
-  if (position < 0)
-    builder.setInsertionPointToStart(&block);
-  else
-    builder.setInsertionPointAfter(opAt(position));
+void Inserter::insertAt(OpBuilder &builder, int64_t position, Key key,
+                        function_ref<void()> build) {
+  auto &there = inserted[position];
+  auto next = llvm::upper_bound(
+      there, key, [](Key a, const auto &other) { return a < other.first; });
+  if (key.first == Step::Store) {
+    // Right behind what makes the value, before views that follow it.
+    Operation *before = next != there.begin() ? std::prev(next)->second
+                        : position > 0        ? opAt(position - 1)
+                                              : nullptr;
+    if (before)
+      builder.setInsertionPointAfter(before);
+    else
+      builder.setInsertionPointToStart(&block);
+  } else {
+    builder.setInsertionPoint(next != there.end() ? next->second
+                                                  : opAt(position));
+  }
+  Operation *end = &*builder.getInsertionPoint();
+  Operation *last = end->getPrevNode();
+  build();
+  Operation *first = last ? last->getNextNode() : &block.front();
+  if (first != end)
+    there.insert(next, {key, first});
 }
 
 /// All uses of the value and of its views, in order; not those by which views
@@ -229,19 +261,22 @@ void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
     bool isFirstOfStep = move.goesAround();
     if (!isFirstOfStep) {
       if (!below) {
-        setBuilderAfter(builder, move.getEvictAfter());
         Type stored = inTier(deviceType, move.getTier());
-        Value future =
-            StoreOp::create(builder, loc,
-                            FutureType::get(builder.getContext(),
-                                            cast<RankedTensorType>(stored)),
-                            current);
-        builder.setInsertionPoint(opAt(move.getFreeBefore()));
-        below = WaitOp::create(builder, loc, future);
+        Value future;
+        insertAt(builder, move.getEvictAfter() + 1,
+                 {Step::Store, move.getFreeBefore()}, [&] {
+                   future = StoreOp::create(
+                       builder, loc,
+                       FutureType::get(builder.getContext(),
+                                       cast<RankedTensorType>(stored)),
+                       current);
+                 });
+        insertAt(builder, move.getFreeBefore(), {Step::Free, number},
+                 [&] { below = WaitOp::create(builder, loc, future); });
         ++numStores;
       }
-      builder.setInsertionPoint(opAt(move.getFreeBefore()));
-      DetachOp::create(builder, loc, current);
+      insertAt(builder, move.getFreeBefore(), {Step::Free, number},
+               [&] { DetachOp::create(builder, loc, current); });
     }
     // The uses from where it comes back until it leaves again.
     while (next != uses.end() &&
@@ -249,14 +284,18 @@ void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
       ++next;
     if (next == uses.end())
       continue;
-    builder.setInsertionPoint(opAt(move.getPrefetchBefore()));
-    Value source = streamed ? makeAgain(builder, streamed.getSource()) : below;
-    Value future = PrefetchOp::create(
-        builder, loc, FutureType::get(builder.getContext(), deviceType),
-        source);
+    Value future, fetched;
+    insertAt(builder, move.getPrefetchBefore(), {Step::Fetch, next->position},
+             [&] {
+               Value source =
+                   streamed ? makeAgain(builder, streamed.getSource()) : below;
+               future = PrefetchOp::create(
+                   builder, loc,
+                   FutureType::get(builder.getContext(), deviceType), source);
+             });
     Operation *firstUser = opAt(next->position);
-    builder.setInsertionPoint(firstUser);
-    Value fetched = WaitOp::create(builder, loc, future);
+    insertAt(builder, next->position, {Step::Use, 0},
+             [&] { fetched = WaitOp::create(builder, loc, future); });
     ++numPrefetches;
     int64_t until = number + 1 < list.size()
                         ? list[number + 1].getPrefetchBefore()
@@ -269,9 +308,9 @@ void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
     current = fetched;
   }
   if (list.front().goesAround()) {
-    builder.setInsertionPoint(opAt(list.front().getFreeBefore()));
     if (current)
-      DetachOp::create(builder, loc, current);
+      insertAt(builder, list.front().getFreeBefore(), {Step::Free, 0},
+               [&] { DetachOp::create(builder, loc, current); });
     if (streamed) {
       replaced.append({value.getDefiningOp(), streamed});
       return;

@@ -39,6 +39,33 @@ static int64_t getNumDevices(Operation *op) {
   return devices;
 }
 
+/// The planner's number of the segment that leaves a link the least, which
+/// copies of other links may take from at the same time; -1 if there is none.
+int32_t TransferProblem::getSegment(supernode::LinkAttr link, int64_t devices) {
+  supernode::MachineAttr machine = model.getMachine();
+  supernode::SegmentAttr narrowest;
+  double rate = 0;
+  for (StringAttr name : link.getShared())
+    for (supernode::SegmentAttr segment = machine.getSegment(name); segment;
+         segment = segment.getWithin() ? machine.getSegment(segment.getWithin())
+                                       : supernode::SegmentAttr()) {
+      int64_t sharing = std::clamp<int64_t>(
+          machine.getDevicesPerUnit(segment.getScope()), 1, devices);
+      double share = segment.getBandwidth() / double(sharing);
+      if (narrowest && share >= rate)
+        continue;
+      narrowest = segment;
+      rate = share;
+    }
+  if (!narrowest)
+    return -1;
+  auto [known, isNew] = segments.try_emplace(narrowest.getName(),
+                                             int32_t(problem.segments.size()));
+  if (isNew)
+    problem.segments.push_back(rate);
+  return known->second;
+}
+
 void TransferProblem::addTiers() {
   supernode::MachineAttr machine = model.getMachine();
   StringRef memory = model.getGroup().getMemory();
@@ -56,6 +83,7 @@ void TransferProblem::addTiers() {
         return result;
       result.latency = *none;
       result.bandwidth = 1e9 / (*some - *none);
+      result.segment = getSegment(machine.getLink(from, to), devices);
       return result;
     };
     if (name == memory)

@@ -100,3 +100,41 @@ func.func @region(%w: tensor<4xf32>, %x: tensor<4xf32>, %c: i1) -> tensor<4xf32>
 func.func @nothing(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// At one op: what is freed comes before what is fetched, which comes in the order of its next uses, before what is waited
+// for. Here %a (value 1) is fetched where %b and %c (2, 3) are freed, and is needed later than %b.
+// CHECK-LABEL: func.func @in_order(
+func.func @in_order(%x: tensor<4xf32>) -> tensor<4xf32> attributes {
+    offload.moves = [#offload.move<value = 1, tier = <pool>, evict_after = 0, free_before = 1, prefetch_before = 4, clean = false>,
+                     #offload.move<value = 2, tier = <pool>, evict_after = 1, free_before = 2, prefetch_before = 4, clean = false>,
+                     #offload.move<value = 3, tier = <pool>, evict_after = 2, free_before = 4, prefetch_before = 5, clean = false>]} {
+  // CHECK: %[[A:.*]] = arith.negf
+  %a = arith.negf %x : tensor<4xf32>
+  // CHECK-NEXT: %[[SA:.*]] = offload.store %[[A]]
+  // CHECK-NEXT: %[[A_BELOW:.*]] = offload.wait %[[SA]]
+  // CHECK-NEXT: offload.detach %[[A]]
+  // CHECK-NEXT: %[[B:.*]] = arith.negf
+  %b = arith.negf %x : tensor<4xf32>
+  // CHECK-NEXT: %[[SB:.*]] = offload.store %[[B]]
+  // CHECK-NEXT: %[[B_BELOW:.*]] = offload.wait %[[SB]]
+  // CHECK-NEXT: offload.detach %[[B]]
+  // CHECK-NEXT: %[[C:.*]] = arith.negf
+  %c = arith.negf %x : tensor<4xf32>
+  // CHECK-NEXT: %[[SC:.*]] = offload.store %[[C]]
+  // CHECK-NEXT: arith.negf
+  %d = arith.negf %x : tensor<4xf32>
+  // CHECK-NEXT: offload.wait %[[SC]]
+  // CHECK-NEXT: offload.detach %[[C]]
+  // CHECK-NEXT: %[[FB:.*]] = offload.prefetch %[[B_BELOW]]
+  // CHECK-NEXT: %[[FA:.*]] = offload.prefetch %[[A_BELOW]]
+  // CHECK-NEXT: %[[B_AGAIN:.*]] = offload.wait %[[FB]]
+  // CHECK-NEXT: arith.addf %[[B_AGAIN]]
+  %e = arith.addf %b, %d : tensor<4xf32>
+  // CHECK-NEXT: offload.prefetch
+  // CHECK-NEXT: offload.wait %[[FA]]
+  %f = arith.addf %a, %e : tensor<4xf32>
+  %g = arith.addf %c, %f : tensor<4xf32>
+  return %g : tensor<4xf32>
+}

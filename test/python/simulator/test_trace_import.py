@@ -44,6 +44,26 @@ module @t {
     )
 
 
+def test_what_persists_may_be_made_and_read_by_tasks_at_the_ends() -> None:
+    module = import_trace(trace([(8, True), (4, False)], [(1.0, [0], [1])]), resident=True)
+    assert (
+        str(module)
+        == """\
+module @t {
+  func.func @main() {
+    %0 = tensor.empty() : tensor<8xi8>
+    %1 = supernode.task "begin" outs(%0 : tensor<8xi8>) {seconds = 0.000000e+00 : f64}
+    %2 = tensor.empty() : tensor<4xi8>
+    %3 = supernode.task "op" ins(%1 : tensor<8xi8>) outs(%2 : tensor<4xi8>) {seconds = 1.000000e+00 : f64}
+    supernode.task "end" ins(%1 : tensor<8xi8>) {seconds = 0.000000e+00 : f64}
+    return
+  }
+}
+"""
+    )
+    assert simulate_program(module).tiers[0].peak == 12
+
+
 def test_labels_and_seconds_survive_text() -> None:
     odd = Operation('a "quoted" \\ label\n', 0.1 + 0.2, (), (0,))
     module = import_trace(Trace('my "trace"', (3,), (False,), (odd,)))
