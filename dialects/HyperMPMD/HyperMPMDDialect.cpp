@@ -93,9 +93,8 @@ void TopologyAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
-LogicalResult
-TopologyAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     ArrayRef<GroupAttr> groups) {
+LogicalResult TopologyAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<GroupAttr> groups) {
   if (groups.empty())
     return emitError() << "expected at least one device group";
   llvm::StringSet<> names;
@@ -175,9 +174,9 @@ LogicalResult HyperMPMDDialect::verifyOperationAttribute(Operation *op,
   if (name == kMicrobatchAttrName) {
     auto number = dyn_cast<IntegerAttr>(attr.getValue());
     if (!number || !number.getType().isInteger(64) || number.getInt() < 0)
-      return op->emitError() << "expected `" << name
-                             << "` to be an i64 of at least 0 but got "
-                             << attr.getValue();
+      return op->emitError()
+             << "expected `" << name << "` to be an i64 of at least 0 but got "
+             << attr.getValue();
     return success();
   }
   return op->emitError() << "unknown attribute `" << name

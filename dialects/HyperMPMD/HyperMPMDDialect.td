@@ -52,6 +52,7 @@ def HyperMPMD_Dialect : Dialect {
     An argument says in `hypermpmd.groups` which groups are handed its value, and
     a result in `hypermpmd.group` which group has it.
   }];
+  let dependentDialects = ["::mlir::hyperparallel::hypershard::HyperShardDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;

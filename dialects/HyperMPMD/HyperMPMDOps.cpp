@@ -17,9 +17,9 @@ using namespace mlir::hyperparallel::hypermpmd;
 static FailureOr<TopologyAttr> verifyGroup(Operation *op, StringRef group) {
   TopologyAttr topology = getTopology(op);
   if (!topology)
-    return op->emitOpError() << "expected a module with `"
-                             << HyperMPMDDialect::kTopologyAttrName
-                             << "` around it, which names the device groups";
+    return op->emitOpError()
+           << "expected a module with `" << HyperMPMDDialect::kTopologyAttrName
+           << "` around it, which names the device groups";
   if (!topology.getGroup(group))
     return op->emitOpError() << "expected a device group of " << topology
                              << " but got \"" << group << '"';
@@ -37,7 +37,10 @@ YieldOp FragmentOp::getYield() {
 LogicalResult FragmentOp::verify() {
   if (failed(verifyGroup(*this, getGroup())))
     return failure();
-  if (getStage().value_or(0) < 0 || getMicrobatch().value_or(0) < 0)
+  auto isNegative = [](IntegerAttr number) {
+    return number && number.getInt() < 0;
+  };
+  if (isNegative(getStageAttr()) || isNegative(getMicrobatchAttr()))
     return emitOpError("expected stage and microbatch to be at least 0");
   TypeRange arguments = getBody().getArgumentTypes();
   if (arguments != getInputs().getTypes())
@@ -49,8 +52,8 @@ LogicalResult FragmentOp::verify() {
   if (yielded != getOutputs().getTypes())
     return emitOpError() << "expected the body to yield the types of the "
                             "results, ("
-                         << getOutputs().getTypes() << "), but got ("
-                         << yielded << ')';
+                         << getOutputs().getTypes() << "), but got (" << yielded
+                         << ')';
   return success();
 }
 
@@ -67,8 +70,8 @@ static LogicalResult forwardOperands(FragmentOp op, PatternRewriter &rewriter) {
     if (result.use_empty() || (!isOperand && isNew))
       continue;
     rewriter.replaceAllUsesWith(
-        result, isOperand ? op.getInputs()[argument.getArgNumber()]
-                          : known->second);
+        result,
+        isOperand ? op.getInputs()[argument.getArgNumber()] : known->second);
     changed = true;
   }
   return success(changed);
@@ -79,7 +82,8 @@ static LogicalResult forwardOperands(FragmentOp op, PatternRewriter &rewriter) {
 static LogicalResult dropUnused(FragmentOp op, PatternRewriter &rewriter) {
   Block &body = op.getBody().front();
   YieldOp yield = op.getYield();
-  llvm::BitVector keptResults(op.getNumResults()), dropped(op->getNumOperands());
+  llvm::BitVector keptResults(op.getNumResults()),
+      dropped(op->getNumOperands());
   for (auto [index, result] : llvm::enumerate(op.getOutputs()))
     keptResults[index] = !result.use_empty();
   SmallVector<Value> values;
@@ -96,8 +100,8 @@ static LogicalResult dropUnused(FragmentOp op, PatternRewriter &rewriter) {
     }
   }
   if (values.size() != yield.getNumOperands())
-    rewriter.modifyOpInPlace(
-        yield, [&] { yield.getValuesMutable().assign(values); });
+    rewriter.modifyOpInPlace(yield,
+                             [&] { yield.getValuesMutable().assign(values); });
   for (BlockArgument argument : body.getArguments())
     dropped[argument.getArgNumber()] = argument.use_empty();
   if (dropped.none() && keptResults.all())
@@ -110,9 +114,9 @@ static LogicalResult dropUnused(FragmentOp op, PatternRewriter &rewriter) {
       inputs.push_back(input);
   for (unsigned index : keptResults.set_bits())
     types.push_back(op.getResult(index).getType());
-  auto made = FragmentOp::create(rewriter, op.getLoc(), types, op.getGroupAttr(),
-                                 op.getStageAttr(), op.getMicrobatchAttr(),
-                                 op.getKindAttr(), inputs);
+  auto made = FragmentOp::create(
+      rewriter, op.getLoc(), types, op.getGroupAttr(), op.getStageAttr(),
+      op.getMicrobatchAttr(), op.getKindAttr(), inputs);
   made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   rewriter.modifyOpInPlace(op, [&] { body.eraseArguments(dropped); });
   rewriter.inlineRegionBefore(op.getBody(), made.getBody(),
@@ -194,9 +198,9 @@ SmallVector<RouteBlock> hypermpmd::readRoute(ArrayRef<int64_t> route,
 static LogicalResult verifyRoute(Operation *op, ArrayRef<int64_t> route,
                                  int64_t rank, int64_t mine, int64_t theirs) {
   if (route.size() % (2 + 2 * rank) != 0)
-    return op->emitOpError() << "expected a route of " << 2 + 2 * rank
-                             << " numbers for each block but got "
-                             << route.size();
+    return op->emitOpError()
+           << "expected a route of " << 2 + 2 * rank
+           << " numbers for each block but got " << route.size();
   int64_t previous = 0;
   for (const RouteBlock &block : readRoute(route, rank)) {
     if (block.mine < previous || block.mine >= mine)
@@ -217,12 +221,18 @@ static LogicalResult verifyRoute(Operation *op, ArrayRef<int64_t> route,
   return success();
 }
 
+/// The group whose program the op is in, by the module or function around it.
+static StringAttr getOwnGroup(Operation *op) {
+  for (op = op->getParentOp(); op; op = op->getParentOp())
+    if (auto group =
+            op->getAttrOfType<StringAttr>(HyperMPMDDialect::kGroupAttrName))
+      return group;
+  return {};
+}
+
 template <typename OpTy>
 static LogicalResult verifyMessage(OpTy op, Type type) {
-  auto module = op->template getParentOfType<ModuleOp>();
-  auto own = module ? module->template getAttrOfType<StringAttr>(
-                          HyperMPMDDialect::kGroupAttrName)
-                    : StringAttr();
+  StringAttr own = getOwnGroup(op);
   if (!own)
     return op.emitOpError() << "expected the program of one device group: a "
                                "module with `"
@@ -231,14 +241,15 @@ static LogicalResult verifyMessage(OpTy op, Type type) {
   if (failed(topology))
     return failure();
   if (own.getValue() == op.getPeer())
-    return op.emitOpError() << "expected another device group than its own, "
-                            << own;
+    return op.emitOpError()
+           << "expected another device group than its own, " << own;
   GroupAttr group = topology->getGroup(own.getValue());
   if (!op.getRoute() || !group)
     return success();
-  return verifyRoute(op, *op.getRoute(), cast<RankedTensorType>(type).getRank(),
-                     group.getMesh().getNumDevices(),
-                     topology->getGroup(op.getPeer()).getMesh().getNumDevices());
+  return verifyRoute(
+      op, *op.getRoute(), cast<RankedTensorType>(type).getRank(),
+      group.getMesh().getNumDevices(),
+      topology->getGroup(op.getPeer()).getMesh().getNumDevices());
 }
 
 LogicalResult SendOp::verify() {
@@ -251,19 +262,19 @@ LogicalResult RecvOp::verify() {
 OpCost SendOp::getCost() { return OpCost(); }
 OpCost RecvOp::getCost() { return OpCost(); }
 
-/// What the busiest device sends or receives: all of the value before routes
-/// are known.
+/// What the busiest device of either group sends or receives: the same on both
+/// sides. All of the value before routes are known.
 static double messageBytes(std::optional<ArrayRef<int64_t>> route,
                            RankedTensorType type) {
   double whole = byteSize(type);
   if (!route || type.getNumElements() == 0)
     return whole;
-  DenseMap<int64_t, int64_t> elements;
+  DenseMap<int64_t, int64_t> mine, theirs;
   int64_t most = 0;
   for (const RouteBlock &block : readRoute(*route, type.getRank())) {
-    int64_t &sum = elements[block.mine];
-    sum += ShapedType::getNumElements(block.sizes);
-    most = std::max(most, sum);
+    int64_t elements = ShapedType::getNumElements(block.sizes);
+    most = std::max(
+        {most, mine[block.mine] += elements, theirs[block.theirs] += elements});
   }
   return whole / type.getNumElements() * most;
 }

@@ -503,8 +503,8 @@ HP_API void hp_rt_recv(void *buffer, int64_t bytes, int64_t peer, int64_t tag);
  * `shape` it holds in `buffer`. `blocks` is the same on all devices of a group;
  * an entry is [device id in the group, peer (a device ordinal), where the block
  * begins in each dimension of the part, its size in each dimension], sorted by
- * device id. One message for each entry of the device, in order, as by hp_rt_send
- * and hp_rt_recv. */
+ * device id. One message for each entry of the device, in order, as by
+ * hp_rt_send and hp_rt_recv. */
 HP_API void hp_rt_send_blocks(const void *buffer, int64_t rank,
                               const int64_t *shape, int64_t element_bytes,
                               const int64_t *blocks, int64_t num_blocks,

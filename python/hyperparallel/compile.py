@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -389,17 +389,18 @@ def read_entry(
     entry = _main(module)
     arguments = tuple(
         CompiledTensor(info.name, info.role, info.shape, info.dtype, _layout_of(attributes, info.name, len(info.shape)))
-        for info, attributes in zip(model.arguments, _attributes(entry.arg_attrs, len(model.arguments)), strict=True)
+        for info, attributes in zip(model.arguments, _attributes(entry, "arg_attrs", len(model.arguments)), strict=True)
     )
     results = tuple(
         CompiledTensor(info.name, None, info.shape, info.dtype, _layout_of(attributes, info.name, len(info.shape)))
-        for info, attributes in zip(model.results, _attributes(entry.result_attrs, len(model.results)), strict=True)
+        for info, attributes in zip(model.results, _attributes(entry, "res_attrs", len(model.results)), strict=True)
     )
     return arguments, results
 
 
-def _attributes(array: Any, count: int) -> list[ir.DictAttr]:
-    found = [ir.DictAttr(entry) for entry in cast("ir.ArrayAttr", array)]
+def _attributes(entry: func.FuncOp, key: str, count: int) -> list[ir.DictAttr]:
+    array = ir.ArrayAttr(entry.attributes[key]) if key in entry.attributes else ()
+    found = [ir.DictAttr(one) for one in cast("Sequence[ir.Attribute]", array)]
     if len(found) != count:
         raise CompilationError(f"the program's entry has {len(found)} arguments or results but the model says {count}")
     return found

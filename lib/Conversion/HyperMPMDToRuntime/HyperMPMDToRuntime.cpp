@@ -12,7 +12,8 @@
 //      receive one of a fresh buffer for the result. The function calls
 //      hp_rt_send_blocks or hp_rt_recv_blocks with the route as a constant
 //      table, the same for all devices of the group.
-//   2. Ranks of the peer become ordinals: the first device of its group, and the
+//   2. Ranks of the peer become ordinals: the first device of its group, and
+//   the
 //      place in its mesh.
 //
 //===----------------------------------------------------------------------===//
@@ -115,9 +116,8 @@ struct ConvertHyperMPMDToRuntimePass
           makeTable(send ? *send.getRoute() : *recv.getRoute(),
                     tensor.getRank(), getTopology(op), peer);
       func::FuncOp function =
-          declare(getOperation(), symbols, op->getLoc(),
-                  send ? "send" : "recv", type, table,
-                  send ? send.getTag() : recv.getTag());
+          declare(getOperation(), symbols, op->getLoc(), send ? "send" : "recv",
+                  type, table, send ? send.getTag() : recv.getTag());
       OpBuilder builder(op);
       Location loc = op->getLoc();
       Value buffer;

@@ -41,8 +41,8 @@ public:
     int64_t bytes = blocks.elementBytes;
     for (int64_t dim = blocks.rank - 1; dim >= 0; --dim) {
       begin += offsets[dim] * bytes;
-      if (inner == dim + 1 && (dim + 1 == blocks.rank ||
-                               sizes[dim + 1] == blocks.shape[dim + 1])) {
+      if (inner == dim + 1 &&
+          (dim + 1 == blocks.rank || sizes[dim + 1] == blocks.shape[dim + 1])) {
         run *= sizes[dim];
         inner = dim;
       }
@@ -57,7 +57,8 @@ public:
 
   /// Calls `move` with the place in the tensor, and that in the message, of
   /// every run.
-  template <typename Move> void forEachRun(Move move) const {
+  template <typename Move>
+  void forEachRun(Move move) const {
     int64_t runs = bytes() / run;
     for (int64_t index = 0; index < runs; ++index) {
       int64_t rest = index, stride = blocks.elementBytes, at = begin;
@@ -116,8 +117,8 @@ static hp_status forOwnBlocks(Device &device, const char *what,
   for (int64_t number = 0; status == HP_OK && number < blocks.count;
        ++number, entry += blocks.stride())
     if (entry[0] == own)
-      status = move(Block(blocks, entry + 2, entry + 2 + blocks.rank),
-                    entry[1]);
+      status =
+          move(Block(blocks, entry + 2, entry + 2 + blocks.rank), entry[1]);
   return status;
 }
 
@@ -177,11 +178,10 @@ void hp_rt_send_blocks(const void *buffer, int64_t rank, const int64_t *shape,
                 blocks,
                 num_blocks,
                 tag};
-  hp_status status =
-      forOwnBlocks(device, "hp_rt_send_blocks", all,
-                   [&](const Block &block, int64_t peer) {
-                     return sendBlock(device, block, peer, tag);
-                   });
+  hp_status status = forOwnBlocks(device, "hp_rt_send_blocks", all,
+                                  [&](const Block &block, int64_t peer) {
+                                    return sendBlock(device, block, peer, tag);
+                                  });
   if (status != HP_OK)
     leaveProgram(device, status);
 }
@@ -197,11 +197,10 @@ void hp_rt_recv_blocks(void *buffer, int64_t rank, const int64_t *shape,
                 blocks,
                 num_blocks,
                 tag};
-  hp_status status =
-      forOwnBlocks(device, "hp_rt_recv_blocks", all,
-                   [&](const Block &block, int64_t peer) {
-                     return receiveBlock(device, block, peer, tag);
-                   });
+  hp_status status = forOwnBlocks(
+      device, "hp_rt_recv_blocks", all, [&](const Block &block, int64_t peer) {
+        return receiveBlock(device, block, peer, tag);
+      });
   if (status != HP_OK)
     leaveProgram(device, status);
 }

@@ -4,14 +4,15 @@
 // In: an imported @main, and a plan with exact paths. Out: @main consists of
 // fragments; the module has the topology.
 //
-//   1. Place: a call that the plan speaks of has its stage; phase and microbatch
+//   1. Place: a call that the plan speaks of has its stage; phase and
+//   microbatch
 //      are on it. With the kind that makes a *place*. Places have a natural
 //      order, in which data flows in a training step:
 //        forward 0, 1, .. n-1; backward n-1 .. 1, 0; weights; updates.
-//      Any other op: from below, the group that uses it, if it is one; then from
-//      above: nothing but arguments behind it: free. Makes more bytes than it
-//      reads, and one other group uses it: the first place that does. Else: the
-//      last place that made one of its operands.
+//      Any other op: from below, the group that uses it, if it is one; then
+//      from above: nothing but arguments behind it: free. Makes more bytes than
+//      it reads, and one other group uses it: the first place that does. Else:
+//      the last place that made one of its operands.
 //   2. Rounds: an op that reads what a later place made begins another round,
 //      so that edges never go back: (round, place) is one fragment, and in this
 //      order fragments never wait for one after them.
@@ -128,8 +129,8 @@ struct Part {
 LogicalResult Placement::placeMarked() {
   for (Operation &op : body.without_terminator()) {
     auto path = op.getAttrOfType<StringAttr>("hp.path");
-    auto stage = path ? plan.stageOfPath.find(path.getValue())
-                      : plan.stageOfPath.end();
+    auto stage =
+        path ? plan.stageOfPath.find(path.getValue()) : plan.stageOfPath.end();
     if (stage == plan.stageOfPath.end())
       continue;
     Place place;

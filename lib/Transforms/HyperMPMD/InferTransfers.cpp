@@ -127,8 +127,8 @@ LogicalResult InferTransfersPass::moveValues(func::FuncOp main) {
 LogicalResult InferTransfersPass::placeResults(func::FuncOp main) {
   TopologyAttr topology = getTopology(main);
   Operation *terminator = main.getBody().front().getTerminator();
-  auto first = StringAttr::get(&getContext(),
-                               topology.getGroups().front().getName());
+  auto first =
+      StringAttr::get(&getContext(), topology.getGroups().front().getName());
   for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
     StringAttr group = getMakingGroup(value);
     if (!group)

@@ -5,6 +5,8 @@
 #define HYPERPARALLEL_LIB_TRANSFORMS_HYPERMPMD_PASSES_H
 
 #include "dialects/HyperMPMD/HyperMPMD.h"
+#include "dialects/Supernode/Supernode.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

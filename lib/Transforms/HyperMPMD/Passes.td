@@ -6,6 +6,73 @@
 
 include "mlir/Pass/PassBase.td"
 
+def UnrollMicrobatchesPass : Pass<"hypermpmd-unroll-microbatches", "ModuleOp"> {
+  let summary = "Write the loop over microbatches out";
+  let description = [{
+    An `scf.for` of `@main` with `hp.microbatches` and constant bounds becomes its
+    body as often as it runs; calls with a path say which microbatch they are of
+    (`hypermpmd.microbatch`).
+  }];
+  let statistics = [
+    Statistic<"numMicrobatches", "microbatches", "Copies of loop bodies">,
+  ];
+  let dependentDialects = ["::mlir::hyperparallel::hypermpmd::HyperMPMDDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def SplitBackwardPass : Pass<"hypermpmd-split-backward", "ModuleOp"> {
+  let summary = "Cut backward calls into gradients of inputs and of weights";
+  let description = [{
+    The stage before waits only for gradients of inputs, those of weights can be
+    done later. A function that is called with `hp.phase = "backward"` becomes
+    two, and each of its calls two, of the phases `backward_input` and
+    `backward_weight`. What both need is made by the first and handed over.
+  }];
+  let statistics = [
+    Statistic<"numSplit", "split", "Functions that were cut">,
+    Statistic<"numCrossing", "crossing", "Values that the second part takes of the first">,
+  ];
+}
+
+def SchedulePass : Pass<"hypermpmd-schedule", "ModuleOp"> {
+  let summary = "Put the fragments of each group into order";
+  let description = [{
+    Fragments, with their seconds on the machine, are ordered by a named schedule
+    (`gpipe`, `1f1b`, `interleaved_1f1b`, `zero_bubble_h1`), or by the fastest that
+    fits (`auto`). A transfer stands where what it moves is made, in the simulated
+    time of all groups. A remark says what the schedule costs.
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", "\"auto\"", "Its name">,
+    Option<"memory", "memory", "int64_t", "-1",
+           "Bytes of saved activations that a device may hold; -1 for any">,
+  ];
+  let statistics = [
+    Statistic<"numMoved", "moved", "Fragments that changed their place">,
+  ];
+  let dependentDialects = ["::mlir::hyperparallel::supernode::SupernodeDialect"];
+}
+
+def FlattenProgramsPass : Pass<"hypermpmd-flatten-programs", "ModuleOp"> {
+  let summary = "Put the programs of all groups into one module, to be simulated";
+  let description = [{
+    The `@main` of a group's module becomes a function of the group's name that
+    says which devices run it (`supernode.program`, `supernode.devices`); names of
+    other functions and of meshes get the group's in front.
+  }];
+  let dependentDialects = ["::mlir::hyperparallel::supernode::SupernodeDialect"];
+}
+
+def VerifyProgramsPass : Pass<"hypermpmd-verify-programs", "ModuleOp"> {
+  let summary = "Prove that no group waits forever";
+  let description = [{
+    The sends and receives of all groups are executed in their order, as if a send
+    waited for its receive: what comes to an end so does so wherever sends return
+    earlier. Refused are messages that nobody receives or sends, and groups that
+    wait for each other.
+  }];
+}
+
 def FormFragmentsPass : Pass<"hypermpmd-form-fragments", "ModuleOp"> {
   let summary = "Make fragments of an imported program, as the plan says";
   let description = [{
@@ -36,7 +103,8 @@ def FormFragmentsPass : Pass<"hypermpmd-form-fragments", "ModuleOp"> {
     Statistic<"numCloned", "cloned", "Ops that were made anew for another fragment">,
     Statistic<"numPlaced", "placed", "Ops that the plan does not speak of">,
   ];
-  let dependentDialects = ["::mlir::hyperparallel::hypermpmd::HyperMPMDDialect"];
+  let dependentDialects = ["::mlir::hyperparallel::hypermpmd::HyperMPMDDialect",
+                           "::mlir::hyperparallel::supernode::SupernodeDialect"];
 }
 
 def InferTransfersPass : Pass<"hypermpmd-infer-transfers", "ModuleOp"> {
@@ -61,8 +129,7 @@ def SplitProgramsPass : Pass<"hypermpmd-split-programs", "ModuleOp"> {
   let description = [{
     Each group gets a nested module of its name, with the bodies of its fragments
     in order as `@main`, and the functions that they call. A transfer becomes a
-    send, right after what it sends is made, and a receive, right before what it
-    receives is read; tags number the transfers of two groups.
+    send and a receive where it stands; tags number the transfers of two groups.
   }];
   let statistics = [
     Statistic<"numMessages", "messages", "Transfers that became send and receive">,

@@ -6,9 +6,10 @@
 //
 //   1. find the send and the receive of each (from, to, tag); one of each, of
 //      one type, or the program is refused;
-//   2. the route by the two layouts (Routes.h), as each side sees it: offsets in
-//      its own part of the tensor, its own devices ascending. Blocks of one pair
-//      of devices have the same order on both sides.
+//   2. the route by the two layouts (Routes.h), as each side sees it: offsets
+//   in
+//      its own part of the tensor, its own devices ascending. Blocks of one
+//      pair of devices have the same order on both sides.
 //
 // Cost: linear in the programs and the blocks.
 //===----------------------------------------------------------------------===//
@@ -70,13 +71,13 @@ FailureOr<Messages> ResolveTransfersPass::match() {
       continue;
     WalkResult walked = program.walk([&](Operation *op) -> WalkResult {
       if (auto send = dyn_cast<SendOp>(op))
-        return add(messages[{group.str(), send.getPeer().str(), send.getTag()}]
-                       .send,
-                   send);
+        return add(
+            messages[{group.str(), send.getPeer().str(), send.getTag()}].send,
+            send);
       if (auto recv = dyn_cast<RecvOp>(op))
-        return add(messages[{recv.getPeer().str(), group.str(), recv.getTag()}]
-                       .recv,
-                   recv);
+        return add(
+            messages[{recv.getPeer().str(), group.str(), recv.getTag()}].recv,
+            recv);
       return WalkResult::advance();
     });
     if (walked.wasInterrupted() || failed(readLayouts(program)))
@@ -87,8 +88,7 @@ FailureOr<Messages> ResolveTransfersPass::match() {
 
 /// How each sent and received value is split.
 LogicalResult ResolveTransfersPass::readLayouts(ModuleOp program) {
-  hypershard::MeshAttr mesh =
-      hypershard::MeshAttr::get(&getContext(), {}, {});
+  hypershard::MeshAttr mesh = hypershard::MeshAttr::get(&getContext(), {}, {});
   if (!program.getOps<hypershard::MeshOp>().empty()) {
     FailureOr<hypershard::MeshOp> found = getOnlyMesh(program);
     if (failed(found))
@@ -150,10 +150,9 @@ LogicalResult ResolveTransfersPass::resolve(Message message) {
     Operation *alone = send ? send.getOperation() : recv.getOperation();
     StringRef peer = send ? send.getPeer() : recv.getPeer();
     int64_t tag = send ? send.getTag() : recv.getTag();
-    return alone->emitOpError() << "expected a " << (send ? "recv" : "send")
-                                << " with tag " << tag
-                                << " in the program of \"" << peer
-                                << "\" to meet it";
+    return alone->emitOpError()
+           << "expected a " << (send ? "recv" : "send") << " with tag " << tag
+           << " in the program of \"" << peer << "\" to meet it";
   }
   auto type = cast<RankedTensorType>(send.getInput().getType());
   if (type != recv.getResult().getType()) {
@@ -172,9 +171,9 @@ LogicalResult ResolveTransfersPass::resolve(Message message) {
   recv.setRouteAttr(builder.getDenseI64ArrayAttr(
       seenFrom(route, false, to, type.getShape())));
   numBlocks += route.size();
+  int64_t bytes = byteSize(RankedTensorType::get({}, type.getElementType()));
   for (const RoutedBlock &block : route)
-    numBytes += ShapedType::getNumElements(block.sizes) *
-                byteSize(type.clone({}));
+    numBytes += ShapedType::getNumElements(block.sizes) * bytes;
   return success();
 }
 

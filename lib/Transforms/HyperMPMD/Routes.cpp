@@ -75,13 +75,12 @@ SmallVector<RoutedBlock> hypermpmd::findRoute(const GroupLayout &from,
       RoutedBlock part = {0, device, {}, {}};
       for (unsigned dim = 0; dim < shape.size(); ++dim) {
         int64_t low = std::max(begin[dim], index[dim] * blocks[dim]);
-        int64_t high = std::min(begin[dim] + sizes[dim],
-                                (index[dim] + 1) * blocks[dim]);
+        int64_t high =
+            std::min(begin[dim] + sizes[dim], (index[dim] + 1) * blocks[dim]);
         part.begin.push_back(low);
         part.sizes.push_back(high - low);
       }
-      part.sender =
-          senders.take(index, ShapedType::getNumElements(part.sizes));
+      part.sender = senders.take(index, ShapedType::getNumElements(part.sizes));
       route.push_back(std::move(part));
       int64_t dim = int64_t(shape.size()) - 1;
       while (dim >= 0 && index[dim] == last[dim]) {

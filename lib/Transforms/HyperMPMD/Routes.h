@@ -28,9 +28,9 @@ struct GroupLayout {
 
 /// The blocks that give every device of `to` what it holds of the tensor, each
 /// element once, from a device of `from` that has it. Of several that have a
-/// block, the one with the least to send so far sends it. Sorted by sender, then
-/// receiver.
-/// Cost: O(devices + blocks), each with a search among the copies of a block.
+/// block, the one with the least to send so far sends it. Sorted by sender,
+/// then receiver. Cost: O(devices + blocks), each with a search among the
+/// copies of a block.
 SmallVector<RoutedBlock> findRoute(const GroupLayout &from,
                                    const GroupLayout &to,
                                    ArrayRef<int64_t> shape);

@@ -74,7 +74,9 @@ static bool feedsBackward(Value value, DenseMap<Value, bool> &known) {
 
 static SmallVector<Value> readValues(Operation *op) {
   SmallVector<Value> values;
-  op->walk([&](Operation *inner) { llvm::append_range(values, inner->getOperands()); });
+  op->walk([&](Operation *inner) {
+    llvm::append_range(values, inner->getOperands());
+  });
   return values;
 }
 
@@ -109,9 +111,9 @@ static func::FuncOp makePart(func::FuncOp original, StringRef suffix,
     inputs.push_back(value.getType());
   for (Value value : results)
     outputs.push_back(value.getType());
-  auto part = func::FuncOp::create(
-      builder, original.getLoc(), (original.getSymName() + suffix).str(),
-      builder.getFunctionType(inputs, outputs));
+  auto part = func::FuncOp::create(builder, original.getLoc(),
+                                   (original.getSymName() + suffix).str(),
+                                   builder.getFunctionType(inputs, outputs));
   part.setPrivate();
   Block *block = part.addEntryBlock();
   IRMapping mapping;

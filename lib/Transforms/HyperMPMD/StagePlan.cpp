@@ -135,8 +135,8 @@ FailureOr<StagePlan> Reader::read(StringRef text) {
     parts.push_back(*group);
   }
   auto emit = [&] { return error(); };
-  plan.topology = hypershard::getVerified<TopologyAttr>(emit, context,
-                                                        ArrayRef(parts));
+  plan.topology =
+      hypershard::getVerified<TopologyAttr>(emit, context, ArrayRef(parts));
   if (!plan.topology)
     return failure();
   for (const llvm::json::Value &value : *stages)
@@ -196,7 +196,8 @@ static PathCosts costPaths(func::FuncOp main) {
       return WalkResult::advance();
     unsigned number = kNone;
     if (StringAttr path = pathOf(op)) {
-      auto [it, isNew] = numbers.try_emplace(path.getValue(), costs.paths.size());
+      auto [it, isNew] =
+          numbers.try_emplace(path.getValue(), costs.paths.size());
       if (isNew) {
         costs.paths.push_back(path.getValue());
         costs.seconds.push_back(0);

@@ -1,10 +1,10 @@
 //===- UnrollMicrobatches.cpp - a copy of the loop for each microbatch ----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-// In: @main, where the loop over microbatches is an scf.for with hp.microbatches
-// and constant bounds. Out: its body as often as it runs, one after the other;
-// calls say which microbatch they are of. What is carried from one to the next
-// (sums of gradients) becomes plain values.
+// In: @main, where the loop over microbatches is an scf.for with
+// hp.microbatches and constant bounds. Out: its body as often as it runs, one
+// after the other; calls say which microbatch they are of. What is carried from
+// one to the next (sums of gradients) becomes plain values.
 //
 // Bodies consist of calls and glue, so that the copies are small: functions are
 // shared. Cost: linear in the result.

@@ -29,7 +29,7 @@ from hyperparallel.dialects import supernode
 from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedModel, ResultInfo
 from hyperparallel.machines import Machine
 from hyperparallel.pipeline import Phase, PhaseRunner, make_context, parse_program
-from hyperparallel.plan import GroupedPlan, ResolvedPlan
+from hyperparallel.plan import GroupedPlan, ResolvedPlan, Schedule
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
 
 _SHARDED = (Phase.ANNOTATED, Phase.PROPAGATED, Phase.RESHARDED)
@@ -93,7 +93,7 @@ def split_model(
     with timed(seconds, str(Phase.IMPORTED), progress):
         whole.run(Phase.IMPORTED)
     with timed(seconds, "split", progress):
-        whole.run_steps("split", [f"hypermpmd-form-fragments{{plan=@{written}}}", "hp-split"])
+        whole.run_steps("split", _split_steps(plan, written))
     programs = [
         _group_program(name, nested, model, plan, directory, dump) for name, nested in _nested_modules(module).items()
     ]
@@ -107,6 +107,18 @@ def split_model(
         for program in programs:
             program.runner.run(Phase.PARTITIONED)
     return module, programs
+
+
+def _split_steps(plan: GroupedPlan, written: Path) -> list[str]:
+    """What splits a program, in order; a schedule is for programs of several microbatches."""
+    schedule = plan.groups.schedule
+    steps = ["hp-unroll"]
+    if schedule is not None and schedule is Schedule.ZERO_BUBBLE_H1:
+        steps.append("hypermpmd-split-backward")
+    steps += [f"hypermpmd-form-fragments{{plan=@{written}}}", "hypermpmd-infer-transfers"]
+    if schedule is not None:
+        steps.append(f"hypermpmd-schedule{{schedule={schedule}}}")
+    return [*steps, "hp-split"]
 
 
 def _nested_modules(module: ir.Module) -> dict[str, ir.Module]:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Where the plan names no blocks, the dearest stage costs least: three cheap blocks against one that is four times as dear, which
 // the ops behind it make dearer still.
-// RUN: hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"g0","axes":[["tp",1]]},{"name":"g1","axes":[["tp",1]]}],"stages":[{"group":"g0"},{"group":"g1"}]}})' | FileCheck %s
+// RUN: hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"g0","axes":[["tp",1]]},{"name":"g1","axes":[["tp",1]]}],"stages":[{"group":"g0"},{"group":"g1"}]}}})' | FileCheck %s
 
 // CHECK-LABEL: func.func @main(
 // CHECK: hypermpmd.fragment on "g0" stage 0

@@ -2,20 +2,20 @@
 // Plans that are malformed, or do not fit the program.
 // RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan=})' 2>&1 | FileCheck %s --check-prefix=EMPTY
 // RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan=@/nonexistent.json})' 2>&1 | FileCheck %s --check-prefix=FILE
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":}})' 2>&1 | FileCheck %s --check-prefix=SYNTAX
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[]}})' 2>&1 | FileCheck %s --check-prefix=PARTS
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[],"stages":[]}})' 2>&1 | FileCheck %s --check-prefix=NOGROUP
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a"}],"stages":[]}})' 2>&1 | FileCheck %s --check-prefix=GROUP
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a","axes":[["tp"]]}],"stages":[]}})' 2>&1 | FileCheck %s --check-prefix=AXIS
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a","axes":[["tp",0]]}],"stages":[]}})' 2>&1 | FileCheck %s --check-prefix=SIZE
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a","axes":[["tp",2]],"device_ids":["x"]}],"stages":[]}})' 2>&1 | FileCheck %s --check-prefix=IDS
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[]}})' 2>&1 | FileCheck %s --check-prefix=NOSTAGE
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"b"}]}})' 2>&1 | FileCheck %s --check-prefix=STAGE
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a","blocks":[1]}]}})' 2>&1 | FileCheck %s --check-prefix=PATHS
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a","blocks":["h.0"]},{"group":"a","blocks":["h.0"]}]}})' 2>&1 | FileCheck %s --check-prefix=TWICE
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a","blocks":["h.7"]}]}})' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a"},{"group":"a"}]}})' 2>&1 | FileCheck %s --check-prefix=FEW
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a"}]}})' 2>&1 | FileCheck %s --check-prefix=PHASE
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":}}})' 2>&1 | FileCheck %s --check-prefix=SYNTAX
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[]}}})' 2>&1 | FileCheck %s --check-prefix=PARTS
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[],"stages":[]}}})' 2>&1 | FileCheck %s --check-prefix=NOGROUP
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a"}],"stages":[]}}})' 2>&1 | FileCheck %s --check-prefix=GROUP
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp"]]}],"stages":[]}}})' 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",0]]}],"stages":[]}}})' 2>&1 | FileCheck %s --check-prefix=SIZE
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]],"device_ids":["x"]}],"stages":[]}}})' 2>&1 | FileCheck %s --check-prefix=IDS
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[]}}})' 2>&1 | FileCheck %s --check-prefix=NOSTAGE
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"b"}]}}})' 2>&1 | FileCheck %s --check-prefix=STAGE
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a","blocks":[1]}]}}})' 2>&1 | FileCheck %s --check-prefix=PATHS
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a","blocks":["h.0"]},{"group":"a","blocks":["h.0"]}]}}})' 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a","blocks":["h.7"]}]}}})' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a"},{"group":"a"}]}}})' 2>&1 | FileCheck %s --check-prefix=FEW
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a"}]}}})' 2>&1 | FileCheck %s --check-prefix=PHASE
 
 // EMPTY: error: plan: expected JSON but got nothing; give the option plan
 // FILE: error: plan: cannot read file `/nonexistent.json`: No such file or directory

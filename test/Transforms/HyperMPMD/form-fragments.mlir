@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Calls become fragments of their stage, phase and microbatch; other ops go where they are used or made.
-// RUN: hp-opt %s --split-input-file --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={"groups":[{"name":"g0","axes":[["tp",2]]},{"name":"g1","axes":[["tp",1]]}],"stages":[{"group":"g0","blocks":["h.0","h.1"]},{"group":"g1","blocks":["h.2"]}]}})' | FileCheck %s
+// RUN: hp-opt %s --split-input-file --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"g0","axes":[["tp",2]]},{"name":"g1","axes":[["tp",1]]}],"stages":[{"group":"g0","blocks":["h.0","h.1"]},{"group":"g1","blocks":["h.2"]}]}}})' | FileCheck %s
 
 // Two blocks of a stage are one fragment. The constant and what depends on arguments alone are made where they are read; what
 // follows the last block stays with it.
 // CHECK: module attributes {hypermpmd.topology = #hypermpmd.topology<"g0" = <["tp"=2]>, "g1" = <["tp"=1]>>}
 // CHECK-LABEL: func.func @main(
-// CHECK-SAME: %[[X:.*]]: tensor<4xf32>, %[[M:.*]]: tensor<4xf32>
+// CHECK-SAME: %[[X:.*]]: tensor<4xf32> {{.*}}, %[[M:.*]]: tensor<4xf32> {
 // CHECK-NEXT: %[[F0:.*]] = hypermpmd.fragment on "g0" stage 0 forward(%[[M]], %[[X]])
 // CHECK-NEXT: ^bb0(%[[M0:.*]]: tensor<4xf32>, %[[X0:.*]]: tensor<4xf32>):
 // CHECK-NEXT: %[[MASK0:.*]] = math.exp %[[M0]]
@@ -83,7 +83,7 @@ func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>) -> (tensor<4xf32>, tensor<
   %c1 = call @f(%b1) {hp.path = "h.2", hp.phase = "backward", hypermpmd.microbatch = 1 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   %d1 = call @f(%c1) {hp.path = "h.0", hp.phase = "backward", hypermpmd.microbatch = 1 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   %g = arith.addf %d0, %d1 : tensor<4xf32>
-  %u = call @f(%g) {hp.path = "h.0", hp.phase = "update"} : (tensor<4xf32>) -> tensor<4xf32>
+  %u = call @f(%g) {hp.path = "h.1", hp.phase = "update"} : (tensor<4xf32>) -> tensor<4xf32>
   %v = call @f(%u) {hp.path = "h.2", hp.phase = "forward"} : (tensor<4xf32>) -> tensor<4xf32>
   return %u, %v : tensor<4xf32>, tensor<4xf32>
 }
