@@ -48,6 +48,7 @@ void hyperparallel::registerPasses() {
   hypershard::registerPartitionProgramPass();
   hypermpmd::registerHyperMPMDPasses();
   offload::registerPlanTransfersPass();
+  offload::registerSplitCallsPass();
   offload::registerSplitLargeOpsPass();
   offload::registerInsertTransfersPass();
   offload::registerVerifyTiersPass();

@@ -38,6 +38,9 @@ struct TransferProblem {
   Value getValueAt(uint32_t storage, int64_t after) const;
 
 private:
+  /// Arguments that have another value in the next step.
+  llvm::SmallDenseSet<unsigned> updated;
+
   int32_t getSegment(supernode::LinkAttr link, int64_t devices);
   void addTiers();
   void addOperations();

@@ -3,7 +3,8 @@
 
 Each op is a ``supernode.task``, each tensor a ``tensor<Nxi8>`` of its bytes:
 
-- a persistent tensor is an argument of ``@main`` (``hp.name`` is ``t17`` for tensor 17) and, if it is written, a result;
+- a persistent tensor is an argument of ``@main`` (``hp.name`` is ``t17`` for tensor 17) and, if it is written, a result
+  that updates it (``hp.updates``);
 - the first op that writes another tensor has a ``tensor.empty`` in its ``outs``, or the first that reads it, if nothing
   wrote it before (it is brought in then);
 - an op that writes a tensor again has the value of before in its ``outs``.
@@ -88,7 +89,7 @@ def import_trace(trace: Trace, context: ir.Context | None = None, *, resident: b
         )
         if returned:
             main.attributes["res_attrs"] = ir.ArrayAttr.get(
-                [ir.DictAttr.get({"hp.name": name[number]}) for number in returned]
+                [ir.DictAttr.get({"hp.name": name[number], "hp.updates": name[number]}) for number in returned]
             )
         block = main.add_entry_block()
         values: dict[int, ir.Value] = dict(zip(persistent, block.arguments, strict=True))

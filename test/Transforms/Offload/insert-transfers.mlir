@@ -76,6 +76,65 @@ func.func @views(%w: tensor<4x6xf32>, %x: tensor<24xf32>) -> (tensor<24xf32>, te
 
 // -----
 
+// What the step updates is fetched, and its next value stored and returned from the tier; the one that it leaves as it is
+// comes back as it was.
+// CHECK-LABEL: func.func @updated(
+// CHECK-SAME: %[[W:.*]]: tensor<4xf32, #offload.tier<pool>> {hp.name = "w"}, %[[V:.*]]: tensor<4xf32, #offload.tier<pool>> {hp.name = "v"}, %[[X:.*]]: tensor<4xf32>)
+// CHECK-SAME: -> (tensor<4xf32, #offload.tier<pool>> {hp.updates = "w"}, tensor<4xf32, #offload.tier<pool>> {hp.updates = "v"}, tensor<4xf32>, tensor<4xf32>)
+func.func @updated(%w: tensor<4xf32> {hp.name = "w"}, %v: tensor<4xf32> {hp.name = "v"}, %x: tensor<4xf32>)
+    -> (tensor<4xf32> {hp.updates = "w"}, tensor<4xf32> {hp.updates = "v"}, tensor<4xf32>, tensor<4xf32>) attributes {
+    offload.moves = [#offload.move<value = 4, tier = <pool>, evict_after = 2, free_before = 3, prefetch_before = 0, clean = false>,
+                     #offload.move<value = 1, tier = <pool>, evict_after = 3, free_before = 4, prefetch_before = 3, clean = true>]} {
+  // CHECK-NEXT: %[[F:.*]] = offload.prefetch %[[W]]
+  // CHECK-NEXT: %[[A:.*]] = arith.negf %[[X]]
+  %a = arith.negf %x : tensor<4xf32>
+  // CHECK-NEXT: %[[D:.*]] = offload.wait %[[F]]
+  // CHECK-NEXT: %[[NEW:.*]] = arith.subf %[[D]], %[[A]]
+  %new = arith.subf %w, %a : tensor<4xf32>
+  // CHECK-NEXT: arith.negf %[[NEW]]
+  %b = arith.negf %new : tensor<4xf32>
+  // CHECK-NEXT: %[[S:.*]] = offload.store %[[NEW]]
+  // CHECK-NEXT: %[[BELOW:.*]] = offload.wait %[[S]]
+  // CHECK-NEXT: offload.detach %[[NEW]]
+  // CHECK-NEXT: %[[G:.*]] = offload.prefetch %[[V]]
+  // CHECK-NEXT: offload.wait %[[G]]
+  %c = arith.negf %v : tensor<4xf32>
+  // CHECK: return %[[BELOW]], %[[V]]
+  return %new, %v, %b, %c : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// It may leave in between, before the update and after it: only what was written is stored.
+// CHECK-LABEL: func.func @updated_and_moved(
+// CHECK-SAME: %[[W:.*]]: tensor<4xf32, #offload.tier<pool>>
+func.func @updated_and_moved(%w: tensor<4xf32> {hp.name = "w"}, %x: tensor<4xf32>)
+    -> (tensor<4xf32> {hp.updates = "w"}, tensor<4xf32>) attributes {
+    offload.moves = [#offload.move<value = 0, tier = <pool>, evict_after = 0, free_before = 1, prefetch_before = 2, clean = true>,
+                     #offload.move<value = 4, tier = <pool>, evict_after = 2, free_before = 3, prefetch_before = 4, clean = false>,
+                     #offload.move<value = 4, tier = <pool>, evict_after = 4, free_before = 5, prefetch_before = 0, clean = true>]} {
+  // CHECK: offload.prefetch %[[W]]
+  %a = arith.addf %x, %w : tensor<4xf32>
+  // CHECK: offload.detach
+  %b = arith.negf %a : tensor<4xf32>
+  // CHECK: offload.prefetch %[[W]]
+  // CHECK: %[[NEW:.*]] = arith.subf
+  %new = arith.subf %w, %b : tensor<4xf32>
+  // CHECK: %[[S:.*]] = offload.store %[[NEW]]
+  // CHECK: %[[BELOW:.*]] = offload.wait %[[S]]
+  // CHECK: offload.detach %[[NEW]]
+  %c = arith.negf %b : tensor<4xf32>
+  // CHECK: %[[G:.*]] = offload.prefetch %[[BELOW]]
+  // CHECK: %[[AGAIN:.*]] = offload.wait %[[G]]
+  // CHECK: %[[R:.*]] = arith.addf %{{.*}}, %[[AGAIN]]
+  %d = arith.addf %c, %new : tensor<4xf32>
+  // CHECK: offload.detach %[[AGAIN]]
+  // CHECK: return %[[BELOW]], %[[R]]
+  return %new, %d : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // A use in a region is a use.
 // CHECK-LABEL: func.func @region(
 func.func @region(%w: tensor<4xf32>, %x: tensor<4xf32>, %c: i1) -> tensor<4xf32> attributes {

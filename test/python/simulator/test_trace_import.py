@@ -32,7 +32,7 @@ def test_every_role_of_a_tensor() -> None:
         str(module)
         == """\
 module @t {
-  func.func @main(%arg0: tensor<8xi8> {hp.name = "t0", hp.role = "parameter"}) -> (tensor<8xi8> {hp.name = "t0"}) {
+  func.func @main(%arg0: tensor<8xi8> {hp.name = "t0", hp.role = "parameter"}) -> (tensor<8xi8> {hp.name = "t0", hp.updates = "t0"}) {
     %0 = tensor.empty() : tensor<4xi8>
     %1 = tensor.empty() : tensor<2xi8>
     %2:2 = supernode.task "op" ins(%arg0 : tensor<8xi8>) outs(%0, %1 : tensor<4xi8>, tensor<2xi8>) {seconds = 1.000000e+00 : f64}
