@@ -94,12 +94,17 @@ Group *Collectives::group(const std::vector<Device *> &members,
   return group.get();
 }
 
-Channel &Collectives::channel(const std::vector<int64_t> &key) {
+std::shared_ptr<Channel> Collectives::channel(const std::vector<int64_t> &key) {
   std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<Channel> &channel = channels[key];
+  std::shared_ptr<Channel> &channel = channels[key];
   if (!channel)
-    channel = std::make_unique<Channel>();
-  return *channel;
+    channel = std::make_shared<Channel>();
+  return channel;
+}
+
+void Collectives::dropChannel(const std::vector<int64_t> &key) {
+  std::lock_guard<std::mutex> lock(mutex);
+  channels.erase(key);
 }
 
 static std::string describeAxes(const hp_axis *axes, int64_t numAxes) {

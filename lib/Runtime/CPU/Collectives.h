@@ -106,6 +106,7 @@ struct GroupRef {
   Group *group;              ///< null if the caller is alone
   int rank;
   uint32_t started = 0;
+  uint64_t run = 0;           ///< over processes: in which that was counted
   std::vector<bool> inFlight; ///< by slot
   /// permute over processes: Call::targets by the axes of both sides
   std::map<std::vector<int64_t>, std::vector<int>> targets;
@@ -131,12 +132,14 @@ public:
 
   Group *group(const std::vector<Device *> &members,
                const std::vector<int64_t> &key);
-  Channel &channel(const std::vector<int64_t> &key);
+  std::shared_ptr<Channel> channel(const std::vector<int64_t> &key);
+  /// Forgets a channel that nothing comes through any more.
+  void dropChannel(const std::vector<int64_t> &key);
 
 private:
   std::mutex mutex;
   std::map<std::vector<int64_t>, std::unique_ptr<Group>> groups;
-  std::map<std::vector<int64_t>, std::unique_ptr<Channel>> channels;
+  std::map<std::vector<int64_t>, std::shared_ptr<Channel>> channels;
 };
 
 /// The group of `device` along `axes`; the reference stays valid for the run.

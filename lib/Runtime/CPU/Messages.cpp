@@ -21,12 +21,13 @@ bool isRemote(const Device &device) {
 
 static void deliver(Collectives &collectives, const ChannelKey &key,
                     std::vector<char> data) {
-  Channel &channel = collectives.channel(key);
+  // The reader may drop the channel as soon as it has the message.
+  std::shared_ptr<Channel> channel = collectives.channel(key);
   {
-    std::lock_guard<std::mutex> lock(channel.mutex);
-    channel.messages.push_back(std::move(data));
+    std::lock_guard<std::mutex> lock(channel->mutex);
+    channel->messages.push_back(std::move(data));
   }
-  channel.sent.add();
+  channel->sent.add();
 }
 
 void putMessage(Device &reader, const ChannelKey &key, std::vector<char> data) {
@@ -39,14 +40,15 @@ void putMessage(Device &reader, const ChannelKey &key, std::vector<char> data) {
 
 hp_status takeMessage(Device &device, const ChannelKey &key, const Call &call,
                       std::vector<char> &message) {
-  Channel &channel = device.context->collectives.channel(key);
-  hp_status status = waitFor(device, channel.sent, channel.received + 1, call);
+  std::shared_ptr<Channel> channel = device.context->collectives.channel(key);
+  hp_status status =
+      waitFor(device, channel->sent, channel->received + 1, call);
   if (status != HP_OK)
     return status;
-  ++channel.received;
-  std::lock_guard<std::mutex> lock(channel.mutex);
-  message = std::move(channel.messages.front());
-  channel.messages.pop_front();
+  ++channel->received;
+  std::lock_guard<std::mutex> lock(channel->mutex);
+  message = std::move(channel->messages.front());
+  channel->messages.pop_front();
   return HP_OK;
 }
 

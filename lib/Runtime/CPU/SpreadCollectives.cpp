@@ -9,8 +9,9 @@
 //           descriptions with its own call, and unpacks or reduces them.
 //
 // A large all-reduce sends each member its part, reduces that, and sends the
-// result to all: second messages have a channel of their own, since the next
-// collective may have started before. Sends never wait, so neither does start.
+// result to all. Sends never wait, so neither does start. Each collective has
+// channels of its own, since several may be under way, and be finished in
+// another order than they were started in.
 //
 // Cost: the bytes of a bandwidth-optimal algorithm, in G - 1 messages a member
 // (twice for a large all-reduce), each of them copied on both sides.
@@ -56,7 +57,7 @@ enum Phase : int64_t { First, Second };
 ChannelKey keyOf(const Device &device, const Call &call, Phase phase,
                  const Device &from, const Device &to) {
   ChannelKey key = {static_cast<int64_t>(device.context->run.number),
-                    from.ordinal, to.ordinal, phase};
+                    from.ordinal, to.ordinal, phase, call.sequence};
   key.insert(key.end(), call.group->key.begin(), call.group->key.end());
   return key;
 }
@@ -123,10 +124,11 @@ hp_status take(Device &device, Call &call, Phase phase, int64_t from,
   Group &group = *call.group;
   Device &sender = *group.members[from];
   call.peer = sender.ordinal;
-  hp_status status = takeMessage(
-      device, keyOf(device, call, phase, sender, device), call, message);
+  ChannelKey key = keyOf(device, call, phase, sender, device);
+  hp_status status = takeMessage(device, key, call, message);
   if (status != HP_OK)
     return status;
+  device.context->collectives.dropChannel(key);
   Description description;
   if (message.size() < sizeof(description))
     return fail(HP_INTERNAL, "a message without its description came");
@@ -243,6 +245,11 @@ bool needs(const Call &call, int64_t to) {
 
 hp_status startSpread(Device &device, Call &call) {
   Group &group = *call.group;
+  if (call.ref->run != device.context->run.number) {
+    call.ref->run = device.context->run.number;
+    call.ref->started = 0;
+  }
+  call.sequence = call.ref->started++;
   for (int64_t to = 0; to < group.size(); ++to) {
     if (to == call.rank || !needs(call, to))
       continue;

@@ -29,6 +29,8 @@ static const char usage[] =
     "  --save-every N     and after every N steps\n"
     "  --resume DIR       go on from the last state that was saved there\n"
     "  --threads N        cores that each process may use (default: all)\n"
+    "  --statistics FILE  write FILE.RANK: the hp_device_stats of the last "
+    "step\n"
     "  --lost-after MS    a rank that is silent for so long is lost (default "
     "4000)\n"
     "  --openblas FILE    libscipy_openblas.so (default: that of the Python "
@@ -101,13 +103,17 @@ Options Options::read(int argc, char **argv) {
                {"--save-every", nullptr, &options.saveEvery},
                {"--resume", &options.resume, nullptr},
                {"--threads", &options.threads, nullptr},
+               {"--statistics", &options.statistics, nullptr},
                {"--lost-after", nullptr, &options.lostMs},
                {"--openblas", &options.openblas, nullptr},
                {"--mpi", &options.mpi, nullptr}};
   for (int i = 1; i < argc; ++i) {
+    // --name value, or --name=value.
+    size_t length = std::strcspn(argv[i], "=");
+    const char *value = argv[i][length] ? argv[i] + length + 1 : nullptr;
     const Known *found = nullptr;
     for (const Known &one : known)
-      if (!std::strcmp(argv[i], one.name))
+      if (std::string(argv[i], length) == one.name)
         found = &one;
     if (!std::strcmp(argv[i], "--help") || !std::strcmp(argv[i], "-h")) {
       std::fputs(usage, stdout);
@@ -116,17 +122,20 @@ Options Options::read(int argc, char **argv) {
     bool isPlace = !found && argv[i][0] != '-' && options.directory.empty();
     if (isPlace) {
       options.directory = argv[i];
-    } else if (!found || i + 1 == argc) {
+      continue;
+    }
+    if (found && !value && i + 1 < argc)
+      value = argv[++i];
+    if (!found || !value) {
       std::fprintf(stderr, "%s\nhp-run: error: %s '%s'\n", usage,
                    found ? "expected a value behind" : "unknown argument",
                    argv[i]);
       std::exit(2);
-    } else if (found->text) {
-      *found->text = argv[++i];
-    } else {
-      *found->number = readCount(argv[i], argv[i + 1]);
-      ++i;
     }
+    if (found->text)
+      *found->text = value;
+    else
+      *found->number = readCount(found->name, value);
   }
   if (options.directory.empty()) {
     std::fprintf(stderr, "%s\nhp-run: error: expected a DIR\n", usage);

@@ -19,6 +19,7 @@
 #include "lib/Runtime/Launcher/State.h"
 #include "lib/Runtime/Launcher/Supervisor.h"
 
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -52,6 +53,7 @@ private:
   std::vector<Held> hold(bool areResults);
   void runStep();
   void readLoss();
+  void writeStatistics() const;
   void report() const;
 
   const Options &options;
@@ -63,6 +65,7 @@ private:
   StoredTensors inputs, weights;
   State state;
   std::vector<double> seconds, losses;
+  std::vector<hp_device_stats> statistics; ///< of the last step
 };
 
 void Runner::connect() {
@@ -221,8 +224,12 @@ void Runner::runStep() {
   require(hp_run_start(context, launches.data(),
                        static_cast<int64_t>(launches.size())));
   int32_t isDone = 0;
+  statistics.resize(devices.size());
+  hp_run_stats stats = {sizeof(stats), 0,
+                        static_cast<int64_t>(statistics.size()),
+                        statistics.data()};
   while (!isDone) {
-    require(hp_run_wait(context, 50, &isDone, nullptr));
+    require(hp_run_wait(context, 50, &isDone, &stats));
     if (isAskedToEnd())
       endWith("ended by a signal in step " +
               std::to_string(firstStep + static_cast<int64_t>(seconds.size())));
@@ -230,6 +237,7 @@ void Runner::runStep() {
   std::chrono::duration<double> taken =
       std::chrono::steady_clock::now() - begin;
   seconds.push_back(taken.count());
+  statistics.resize(stats.num_devices);
   readLoss();
 }
 
@@ -275,6 +283,16 @@ std::string numbers(const std::vector<double> &values) {
   return text + "]";
 }
 
+void Runner::writeStatistics() const {
+  std::string path = options.statistics + "." + std::to_string(rank);
+  FILE *file = std::fopen(path.c_str(), "wb");
+  bool isWritten =
+      file && std::fwrite(statistics.data(), sizeof(hp_device_stats),
+                          statistics.size(), file) == statistics.size();
+  if (!isWritten || std::fclose(file) != 0)
+    endWith("cannot write " + path + ": " + std::strerror(errno));
+}
+
 void Runner::report() const {
   bool hasLoss = false;
   for (const Program &program : manifest.programs)
@@ -307,6 +325,8 @@ void Runner::run() {
   if (!options.results.empty())
     writeState(options.results, firstStep + options.steps,
                hold(/*areResults=*/true), context);
+  if (!options.statistics.empty())
+    writeStatistics();
   require(hp_process_finish(context));
   report();
   hp_context_destroy(context);
