@@ -340,9 +340,7 @@ def read_statistics(data: bytes) -> list[DeviceStatistics]:
     size = ctypes.sizeof(abi.DeviceStats)
     if len(data) % size:
         raise RuntimeFailure(f"expected statistics of {size} bytes for each device but got {len(data)} bytes")
-    return [
-        _device_statistics(abi.DeviceStats.from_buffer_copy(data, offset)) for offset in range(0, len(data), size)
-    ]
+    return [_device_statistics(abi.DeviceStats.from_buffer_copy(data, offset)) for offset in range(0, len(data), size)]
 
 
 def _device_statistics(stats: abi.DeviceStats) -> DeviceStatistics:

@@ -61,9 +61,7 @@ def cases(axes: Axes, other: Axes) -> list[str]:
     for stride, lo, size in ((3, -1, 5), (3, 0, 3), (2, -2, 4), (3, -4, 11)):
         block = 3
         lines.append(
-            case(
-                "halo_exchange", 2 * block * 8, 2 * size * 8, 2, block, 8, block * group - 1, stride, lo, size, *words
-            )
+            case("halo_exchange", 2 * block * 8, 2 * size * 8, 2, block, 8, block * group - 1, stride, lo, size, *words)
         )
     lines.append(case("mixes_sizes", 160000, 160000, 20, *words))
     return lines
@@ -75,9 +73,7 @@ def run(command: list[str]) -> list[str]:
     return sorted(ran.stdout.splitlines())
 
 
-@pytest.mark.parametrize(
-    ("devices", "processes"), [(4, (4, 2, 3)), (6, (3,))], ids=["4 devices", "6 devices"]
-)
+@pytest.mark.parametrize(("devices", "processes"), [(4, (4, 2, 3)), (6, (3,))], ids=["4 devices", "6 devices"])
 def test_every_collective_gives_the_same_bits(
     devices: int, processes: tuple[int, ...], spread: Path, programs: Path, tmp_path: Path
 ) -> None:
