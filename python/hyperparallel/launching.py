@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hyperparallel import hp_run
-from hyperparallel.compiled import CompiledProgram, CompiledTensor
+from hyperparallel.compiled import CompiledProgram
 from hyperparallel.enums import Role, StrEnum
 from hyperparallel.errors import MissingDependencyError, RuntimeFailure
 from hyperparallel.runtime import DeviceStatistics, RunStatistics, find_openblas, read_statistics
@@ -62,14 +62,9 @@ def find_mpiexec() -> Path:
     return Path(found)
 
 
-def all_arguments(program: CompiledProgram) -> dict[str, CompiledTensor]:
-    """The arguments of all programs, by name."""
-    programs = program.programs or (program,)
-    return {argument.name: argument for one in programs for argument in one.arguments}
-
-
 def run_over_processes(
-    program: CompiledProgram,
+    directory: Path,
+    programs: Sequence[CompiledProgram],
     values: Mapping[str, Array] | Callable[[str], Array],
     *,
     processes: int | None = None,
@@ -82,7 +77,8 @@ def run_over_processes(
     """Run a compiled program over processes of this machine.
 
     Args:
-        program: The program.
+        directory: What hp compile made.
+        programs: The program of all devices, or those of groups of devices.
         values: The global value of each argument: by name, or a function from names.
         processes: How many; one for each device if None.
         steps: How many steps; what a step updates is kept.
@@ -96,10 +92,10 @@ def run_over_processes(
         MissingDependencyError: There is no mpiexec.
     """
     mpiexec = find_mpiexec()
-    count = processes or sum(one.mesh.num_devices for one in program.programs or (program,))
+    count = processes or sum(program.mesh.num_devices for program in programs)
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         folder = Path(temporary)
-        arguments = all_arguments(program)
+        arguments = {argument.name: argument for program in programs for argument in program.arguments}
         kept = open_state(resume).names if resume is not None else ()
         given = {
             name: (argument.dtype, values(name) if callable(values) else values[name])
@@ -112,7 +108,7 @@ def run_over_processes(
             "-n",
             str(count),
             str(hp_run.path()),
-            str(program.directory),
+            str(directory),
             f"--inputs={folder / 'values.safetensors'}",
             f"--steps={steps}",
             f"--results={folder / 'results'}",
@@ -152,4 +148,4 @@ def _said(text: str) -> str:
     return "\n".join(line.removeprefix("hp-run: ").replace("error: ", "", 1) for line in kept if line.strip())
 
 
-__all__ = ["Launcher", "ProcessRun", "all_arguments", "find_mpiexec", "run_over_processes"]
+__all__ = ["Launcher", "ProcessRun", "find_mpiexec", "run_over_processes"]

@@ -124,25 +124,25 @@ class State:
         return whole
 
 
-def state_of(program: CompiledProgram, launches: Sequence[Launch]) -> list[HeldTensor]:
+def state_of(programs: Sequence[CompiledProgram], launches: Sequence[Launch]) -> list[HeldTensor]:
     """What a training goes on from: every argument but the inputs, as the devices hold it.
 
     Args:
-        program: The program.
-        launches: Its launches, by position in its mesh (group after group, if there are several).
+        programs: The program of all devices, or those of groups of devices.
+        launches: The launches of each, one after the other, by position in its mesh.
     """
-    if program.programs:
-        held: list[HeldTensor] = []
-        for one in program.programs:
-            last = one.first_device + one.mesh.num_devices
-            held += state_of(one, [launch for launch in launches if one.first_device <= launch.device < last])
-        return held
-    devices = [launch.device for launch in launches]
-    return [
-        HeldTensor(argument, program.mesh, devices, [launch.arguments[index] for launch in launches])
-        for index, argument in enumerate(program.arguments)
-        if argument.role is not Role.INPUT
-    ]
+    held: list[HeldTensor] = []
+    first = 0
+    for program in programs:
+        own = launches[first : first + program.mesh.num_devices]
+        first += program.mesh.num_devices
+        devices = [launch.device for launch in own]
+        held += [
+            HeldTensor(argument, program.mesh, devices, [launch.arguments[index] for launch in own])
+            for index, argument in enumerate(program.arguments)
+            if argument.role is not Role.INPUT
+        ]
+    return held
 
 
 def save_step(directory: Path, step: int, tensors: Sequence[HeldTensor]) -> Path:
@@ -223,19 +223,6 @@ def open_state(directory: Path) -> State:
         raise RuntimeFailure(f"{found / INDEX_FILE} is damaged ({error!r})") from None
 
 
-def resumed(program: CompiledProgram, state: State, tensor: CompiledTensor) -> Array:
-    """What a state has for an argument of a program.
-
-    Raises:
-        RuntimeFailure: It has none, or of another shape or type.
-    """
-    if tensor.name not in state:
-        raise RuntimeFailure(
-            f"{state.directory} has no {tensor.role} {tensor.name}; it was saved from another program than {program.name}"
-        )
-    return state.read(tensor.name)
-
-
 def _place(held: HeldTensor, files: dict[str, list[tuple[str, str, Array]]]) -> dict[str, Any]:
     """Hands each block to the file of its first holder; returns the tensor's entry of the index."""
     tensor = held.tensor
@@ -293,7 +280,7 @@ def _write_safetensors(path: Path, tensors: Sequence[tuple[str, str, Array]]) ->
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     arrays = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for _, _, array in tensors)
-    _write(path, len(text).to_bytes(8, "little"), text, *(memoryview(array) for array in arrays))
+    _write(path, len(text).to_bytes(8, "little"), text, *(array.data for array in arrays))
 
 
 def _read_tensor(path: Path, name: str) -> Array:
@@ -318,7 +305,6 @@ __all__ = [
     "HeldTensor",
     "State",
     "open_state",
-    "resumed",
     "save_step",
     "state_of",
     "write_safetensors",
