@@ -261,9 +261,13 @@ def _given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, values: Any) -> RunResult:
+    from hyperparallel.cli.launching import execute_over_processes, runs_over_processes
     from hyperparallel.cli.report import trace_file, write_timeline
     from hyperparallel.execute import run_compiled
 
+    if runs_over_processes(arguments):
+        with talk.step("run"):
+            return execute_over_processes(arguments, program, values, steps=arguments.repeat)
     with talk.step("run"), trace_file(arguments.trace, arguments.timeline) as trace:
         run = run_compiled(
             program,
