@@ -60,6 +60,7 @@ void buildFusePipeline(OpPassManager &manager) {
 
 static void addTensorPasses(OpPassManager &manager) {
   manager.addPass(createConvertHyperShardToRuntime());
+  manager.addPass(createConvertHyperMPMDToRuntime());
   manager.addPass(createConvertOffloadToRuntime());
   buildFusePipeline(manager);
 }
