@@ -94,11 +94,12 @@ class Likelihood(nn.Module):
 
 
 def policy_loss(output, rewards, reference):
-    """Policy gradient with rewards relative to their mean, and the penalty exp(r) - r - 1 for r = reference - own."""
+    """Policy gradient with rewards relative to their mean, the penalty exp(r) - r - 1 for r = reference - own, entropy."""
     likelihood = output["likelihood"]
     advantage = rewards - rewards.mean()
     apart = reference - likelihood
-    return -(advantage[:, None] * likelihood).mean() + 0.1 * (apart.exp() - apart - 1).mean()
+    gained = (advantage[:, None] * likelihood).mean()
+    return -gained + 0.1 * (apart.exp() - apart - 1).mean() + 0.01 * likelihood.mean()
 
 
 def make_models(sizes: Sizes, seed: int):

@@ -6,7 +6,9 @@
 // the group.
 //
 //   1. An argument whose next value a result is (hp.updates) lives on the group
-//      that makes this result; any other lives wherever it is read.
+//      that reads it, or, if several do, on the one that makes this result; any
+//      other lives wherever it is read. A next value that is made elsewhere
+//      (the weights of an actor, by a learner) is brought there.
 //   2. For each value, and each group that reads it and does not have it: one
 //      transfer, behind what makes the value (for an argument, before the first
 //      fragment), which all reads on that group share.
@@ -46,10 +48,30 @@ struct InferTransfersPass
   /// Where an argument lives; groups that read an argument without a home get
   /// it handed.
   DenseMap<Value, StringAttr> homes;
+  /// By result: where the argument lives that it updates.
+  DenseMap<unsigned, StringAttr> destinations;
   DenseMap<Value, llvm::SetVector<Attribute>> readers;
   DenseMap<std::pair<Value, StringAttr>, Value> moved;
 };
 } // namespace
+
+/// The group that reads a value, if it is one alone.
+static StringAttr getOnlyReader(Value value) {
+  StringAttr only;
+  for (Operation *user : value.getUsers()) {
+    StringAttr group;
+    if (auto transfer = dyn_cast<TransferOp>(user))
+      group = transfer.getSourceAttr();
+    else if (auto fragment = dyn_cast<FragmentOp>(user))
+      group = fragment.getGroupAttr();
+    if (!group)
+      continue;
+    if (only && only != group)
+      return {};
+    only = group;
+  }
+  return only;
+}
 
 LogicalResult InferTransfersPass::placeArguments(func::FuncOp main) {
   llvm::StringMap<unsigned> names;
@@ -65,8 +87,12 @@ LogicalResult InferTransfersPass::placeArguments(func::FuncOp main) {
     if (argument == names.end())
       return main.emitError("result ")
              << i << " updates " << name << ", which is no argument";
-    if (StringAttr group = getMakingGroup(terminator->getOperand(i)))
-      homes[main.getArgument(argument->second)] = group;
+    Value updated = main.getArgument(argument->second);
+    StringAttr home = getOnlyReader(updated);
+    if (!home)
+      home = getMakingGroup(terminator->getOperand(i));
+    if (home)
+      destinations[i] = homes[updated] = home;
   }
   return success();
 }
@@ -129,7 +155,17 @@ LogicalResult InferTransfersPass::placeResults(func::FuncOp main) {
   Operation *terminator = main.getBody().front().getTerminator();
   auto first =
       StringAttr::get(&getContext(), topology.getGroups().front().getName());
-  for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    unsigned index = operand.getOperandNumber();
+    if (StringAttr home = destinations.lookup(index)) {
+      FailureOr<Value> there = onGroup(operand.get(), home, terminator);
+      if (failed(there))
+        return failure();
+      operand.set(*there);
+      main.setResultAttr(index, HyperMPMDDialect::kGroupAttrName, home);
+      continue;
+    }
+    Value value = operand.get();
     StringAttr group = getMakingGroup(value);
     if (!group)
       group = homes.lookup(value);

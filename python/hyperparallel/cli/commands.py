@@ -360,9 +360,7 @@ def _program_key(model: Model, resolved: ResolvedPlan | GroupedPlan, device_memo
 
     digest = hashlib.sha256()
     package = Path(hyperparallel.__file__).resolve().parent
-    for library in sorted(
-        [*package.glob("*.so"), package / "compile.py", package / "memory.py", package / "pipeline.py"]
-    ):
+    for library in sorted([*package.glob("*.so"), *package.glob("*.py"), *package.glob("mpmd/*.py")]):
         stamp = library.stat()
         digest.update(f"{library.name} {stamp.st_size} {stamp.st_mtime_ns}\n".encode())
     digest.update(_processor().encode())

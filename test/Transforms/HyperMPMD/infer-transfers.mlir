@@ -80,6 +80,36 @@ module attributes {hypermpmd.topology = #t} {
 
 // -----
 
+#t = #hypermpmd.topology<"actor" = <["tp"=1]>, "learner" = <["tp"=1]>>
+module attributes {hypermpmd.topology = #t} {
+  // Weights that the actor alone reads live with the actor; the learner sends it the next ones.
+  // CHECK-LABEL: func.func @main(
+  // CHECK-SAME: {hp.name = "actor.w", hypermpmd.groups = ["actor"]}
+  // CHECK-SAME: {hp.name = "learner.w", hypermpmd.groups = ["learner"]}
+  // CHECK-SAME: -> (tensor<2xf32> {hp.updates = "actor.w", hypermpmd.group = "actor"}, tensor<2xf32> {hp.updates = "learner.w", hypermpmd.group = "learner"}) {
+  func.func @main(%v: tensor<2xf32> {hp.name = "actor.w"}, %w: tensor<2xf32> {hp.name = "learner.w"})
+      -> (tensor<2xf32> {hp.updates = "actor.w"}, tensor<2xf32> {hp.updates = "learner.w"}) {
+    // CHECK-NEXT: %[[A:.*]] = hypermpmd.fragment on "actor" forward
+    // CHECK: %[[AL:.*]] = hypermpmd.transfer %[[A]] from "actor" to "learner"
+    %a = hypermpmd.fragment on "actor" forward (%v) : (tensor<2xf32>) -> tensor<2xf32> {
+    ^bb0(%in: tensor<2xf32>):
+      %s = arith.negf %in : tensor<2xf32>
+      hypermpmd.yield %s : tensor<2xf32>
+    }
+    // CHECK: %[[NEXT:.*]] = hypermpmd.fragment on "learner" update
+    // CHECK: %[[SENT:.*]] = hypermpmd.transfer %[[NEXT]] from "learner" to "actor"
+    // CHECK: return %[[SENT]], %[[NEXT]]
+    %u = hypermpmd.fragment on "learner" update (%w, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32> {
+    ^bb0(%p: tensor<2xf32>, %q: tensor<2xf32>):
+      %s = arith.subf %p, %q : tensor<2xf32>
+      hypermpmd.yield %s : tensor<2xf32>
+    }
+    return %u, %u : tensor<2xf32>, tensor<2xf32>
+  }
+}
+
+// -----
+
 #t = #hypermpmd.topology<"a" = <["tp"=1]>, "b" = <["tp"=1]>>
 module attributes {hypermpmd.topology = #t} {
   // b only hands the value on: it never leaves a. A person's transfer is kept, and shared.

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs of several models over device groups, from the command line: equal to plain PyTorch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperparallel.cli.main import main
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def _run(name: str, sizes: dict[str, int], capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
+    """What ``hp run --check --json`` says of an example with its own plan."""
+    words = [word for key, value in sizes.items() for word in ("--model-arg", f"{key}={value}")]
+    files = [str(EXAMPLES / f"{name}.py"), "--plan", str(EXAMPLES / f"{name}.yaml")]
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *files, *words, *options, "--check", "--json", "-q"])
+    out = capsys.readouterr().out
+    assert ended.value.code == 0, out
+    return json.loads(out)
+
+
+def test_reinforcement_learning_on_four_groups_equals_plain_pytorch(capsys: pytest.CaptureFixture[str]) -> None:
+    """Three iterations: every rollout is sampled with the weights that the learner made in the iteration before."""
+    shown = _run("rl", {"layers": 1, "generate": 2}, capsys, "--steps", "3")
+    assert shown["devices"] == 4
+    assert len(set(shown["losses"])) == 3
+    compared = shown["max_rel_error_by_result"]
+    assert max(compared.values()) <= 1e-4
+    assert "learner.policy.transformer.h.0.attn.c_attn.weight" in compared
+
+
+def test_an_image_encoder_on_one_device_feeds_a_decoder_on_three(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = {"encoder_layers": 2, "decoder_layers": 2, "width": 48, "heads": 6, "vocab": 300, "image": 32, "seq": 8}
+    shown = _run("captioner", sizes, capsys)
+    assert shown["devices"] == 4
+    assert shown["max_rel_error"] <= 1e-4
