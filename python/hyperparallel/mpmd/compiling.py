@@ -26,6 +26,7 @@ from hyperparallel.compile import (
 )
 from hyperparallel.compiled import PLAN_FILE, CompiledProgram, CompiledTensor, Target, new_directory
 from hyperparallel.dialects import supernode
+from hyperparallel.enums import Role
 from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedModel, ResultInfo
 from hyperparallel.machines import Machine
 from hyperparallel.pipeline import Phase, PhaseRunner, make_context, parse_program
@@ -230,7 +231,7 @@ def compile_groups(
             model.name,
             plan.mesh,
             tuple(_whole(info.name, info.shape, info.dtype, info.role) for info in model.arguments),
-            tuple(_whole(info.name, info.shape, info.dtype) for info in model.results),
+            tuple(_whole(info.name, info.shape, info.dtype, updates=info.updates) for info in model.results),
             source=dict(source or {}),
             seconds=seconds,
             target=target,
@@ -243,8 +244,10 @@ def compile_groups(
     return whole
 
 
-def _whole(name: str, shape: tuple[int, ...], dtype: str, role: Any = None) -> CompiledTensor:
-    return CompiledTensor(name, role, shape, dtype, TensorLayout((DimLayout(),) * len(shape)))
+def _whole(
+    name: str, shape: tuple[int, ...], dtype: str, role: Role | None = None, updates: str | None = None
+) -> CompiledTensor:
+    return CompiledTensor(name, role, shape, dtype, TensorLayout((DimLayout(),) * len(shape)), updates=updates)
 
 
 __all__ = ["GroupProgram", "compile_groups", "split_model"]
