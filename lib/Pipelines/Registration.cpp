@@ -55,5 +55,7 @@ void hyperparallel::registerPasses() {
   offload::registerSplitLargeOpsPass();
   offload::registerInsertTransfersPass();
   offload::registerVerifyTiersPass();
+  offload::registerAssignMemoryPass();
+  offload::registerVerifyMemoryPass();
   registerPrintCostsPass();
 }
