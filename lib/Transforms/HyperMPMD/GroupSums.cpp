@@ -5,11 +5,13 @@
 // adds them for each microbatch: a += (first_m + last_m). Moved as written, one
 // term crosses for every microbatch. Sums may be reassociated:
 //
-//   1. A function of which a result is `argument + v` returns v, and its callers
+//   1. A function of which a result is `argument + v` returns v, and its
+//   callers
 //      add: what autograd adds inside a backward segment comes to light.
 //   2. Trees of additions in @main, each with the terms that it adds. If calls
 //      of several groups make them: one sum for each group, in the order of the
-//      terms, then the sum of these. Terms of no group (zeros) go with the first.
+//      terms, then the sum of these. Terms of no group (zeros) go with the
+//      first.
 //
 // Cost: linear in the ops.
 //===----------------------------------------------------------------------===//
@@ -84,14 +86,25 @@ static BlockArgument addedArgument(func::FuncOp function, Value returned) {
   return {};
 }
 
-static void peelSums(func::FuncOp main) {
+using CallsByFunction =
+    llvm::MapVector<func::FuncOp, SmallVector<func::CallOp>>;
+
+/// The functions of one block that backward calls.
+static CallsByFunction backwardCalls(func::FuncOp main) {
   SymbolTable symbols(main->getParentOfType<ModuleOp>());
-  llvm::MapVector<func::FuncOp, SmallVector<func::CallOp>> calls;
-  for (auto call : main.getBody().front().getOps<func::CallOp>())
-    if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee()))
-      if (!callee.isExternal() && callee.getBody().hasOneBlock())
-        calls[callee].push_back(call);
-  for (auto &[function, callers] : calls) {
+  CallsByFunction calls;
+  for (auto call : main.getBody().front().getOps<func::CallOp>()) {
+    auto phase = call->getAttrOfType<StringAttr>("hp.phase");
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (callee && phase && phase.getValue() == "backward" &&
+        !callee.isExternal() && callee.getBody().hasOneBlock())
+      calls[callee].push_back(call);
+  }
+  return calls;
+}
+
+static void peelSums(const CallsByFunction &calls) {
+  for (auto [function, callers] : calls) {
     Operation *terminator = function.getBody().front().getTerminator();
     for (OpOperand &returned : terminator->getOpOperands()) {
       BlockArgument argument = addedArgument(function, returned.get());
@@ -116,17 +129,13 @@ static void peelSums(func::FuncOp main) {
 
 /// Operands of calls that the callee does not read keep others alive, and would
 /// be moved: the argument goes.
-static void dropUnreadArguments(func::FuncOp main) {
-  SymbolTable symbols(main->getParentOfType<ModuleOp>());
-  llvm::MapVector<func::FuncOp, SmallVector<func::CallOp>> calls;
-  for (auto call : main.getBody().front().getOps<func::CallOp>())
-    if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee()))
-      calls[callee].push_back(call);
-  for (auto &[function, callers] : calls) {
-    if (function.isExternal() || !function.isPrivate())
+static void dropUnreadArguments(func::FuncOp main,
+                                const CallsByFunction &calls) {
+  for (auto [function, callers] : calls) {
+    if (!function.isPrivate())
       continue;
-    auto uses = SymbolTable::getSymbolUses(function,
-                                           main->getParentOfType<ModuleOp>());
+    auto uses =
+        SymbolTable::getSymbolUses(function, main->getParentOfType<ModuleOp>());
     if (!uses || size_t(llvm::range_size(*uses)) != callers.size())
       continue;
     llvm::BitVector unread(function.getNumArguments());
@@ -165,15 +174,16 @@ static SmallVector<Value> termsOf(Value root) {
 int64_t hypermpmd::groupSums(func::FuncOp main, const StagePlan &plan) {
   if (plan.topology.getGroups().size() < 2)
     return 0;
-  peelSums(main);
-  dropUnreadArguments(main);
+  CallsByFunction calls = backwardCalls(main);
+  peelSums(calls);
+  dropUnreadArguments(main, calls);
   Block &body = main.getBody().front();
   auto groupOf = [&](Value value) -> StringAttr {
     Operation *maker = value.getDefiningOp();
-    auto path = maker ? maker->getAttrOfType<StringAttr>("hp.path")
-                      : StringAttr();
-    auto stage = path ? plan.stageOfPath.find(path.getValue())
-                      : plan.stageOfPath.end();
+    auto path =
+        maker ? maker->getAttrOfType<StringAttr>("hp.path") : StringAttr();
+    auto stage =
+        path ? plan.stageOfPath.find(path.getValue()) : plan.stageOfPath.end();
     return stage == plan.stageOfPath.end() ? StringAttr()
                                            : plan.groups[stage->second];
   };

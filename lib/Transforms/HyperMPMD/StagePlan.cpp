@@ -15,8 +15,8 @@
 #include "lib/Transforms/HyperMPMD/StagePlan.h"
 
 #include "lib/Analysis/CostModel.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
@@ -180,8 +180,8 @@ static llvm::StringSet<> pathsCalledOnce(func::FuncOp main) {
   for (Operation &op : main.getBody().front()) {
     auto path = op.getAttrOfType<StringAttr>("hp.path");
     auto phase = op.getAttrOfType<StringAttr>("hp.phase");
-    auto microbatch = op.getAttrOfType<IntegerAttr>(
-        HyperMPMDDialect::kMicrobatchAttrName);
+    auto microbatch =
+        op.getAttrOfType<IntegerAttr>(HyperMPMDDialect::kMicrobatchAttrName);
     if (path && (!phase || phase.getValue() == "forward") &&
         (!microbatch || microbatch.getInt() == 0))
       ++counts[path.getValue()];
