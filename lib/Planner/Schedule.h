@@ -17,11 +17,17 @@ struct Clock {
   std::vector<double> reached, taken, start, end;
 };
 
+/// Which of the copies out that could begin goes first: the one that could
+/// first, the one that is wanted back first or last, or the smallest.
+enum class OutOrder : uint8_t { First, SoonestNext, LatestNext, Smallest };
+constexpr uint32_t kOutOrders = 4;
+
 /// A set of gaps to spill; what schedule() makes of it.
 struct Choice {
   /// By gap.
   std::vector<bool> isChosen;
   std::vector<uint8_t> tier;
+  OutOrder outOrder = OutOrder::First;
 };
 
 /// Gives every chosen gap its two slots, so that at every slot what is resident
