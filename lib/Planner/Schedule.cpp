@@ -105,6 +105,7 @@ private:
   bool spillAnother(int32_t slot);
   void waitLater(bool onlyIfItStalls);
   void fetchEarlier();
+  bool servesLater(const Item &item) const;
   void dropNeedless();
 
   const Problem &problem;
@@ -413,6 +414,19 @@ void Scheduler::fetchEarlier() {
   }
 }
 
+/// A later spill of the storage is dropped because of this one's copy.
+bool Scheduler::servesLater(const Item &item) const {
+  uint32_t storage = lifetimes.gaps[item.gap].storage;
+  if (item.isClean)
+    return false;
+  for (uint32_t g = item.gap + 1; g < lifetimes.firstGap[storage + 1] &&
+                                  !lifetimes.gaps[g].isWrittenBefore;
+       ++g)
+    if (isChosen[g])
+      return true;
+  return false;
+}
+
 void Scheduler::dropNeedless() {
   std::vector<uint32_t> order(items.size());
   for (uint32_t i = 0; i < items.size(); ++i)
@@ -424,6 +438,8 @@ void Scheduler::dropNeedless() {
   });
   for (uint32_t i : order) {
     Item &item = items[i];
+    if (choice.copiesEarly && servesLater(item))
+      continue;
     bool fits = true;
     forSlots(item.freed, item.fetched, slots, [&](int32_t a, int32_t b) {
       fits &= tree.max(a, b) <= capacity - item.bytes;

@@ -28,6 +28,9 @@ struct Choice {
   std::vector<bool> isChosen;
   std::vector<uint8_t> tier;
   OutOrder outOrder = OutOrder::First;
+  /// Keep a spill that nothing needs but a later one of the same storage, which
+  /// finds its copy below: copied out early, when the link is free.
+  bool copiesEarly = false;
 };
 
 /// Gives every chosen gap its two slots, so that at every slot what is resident

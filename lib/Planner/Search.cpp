@@ -81,9 +81,11 @@ void Search::take() {
 }
 
 bool Search::changeSet(Draft &draft) {
-  Choice choice{isChosen, tiers, current.outOrder};
+  Choice choice{isChosen, tiers, current.outOrder, current.copiesEarly};
   if (draw(4) == 0)
     choice.outOrder = OutOrder(draw(kOutOrders));
+  if (draw(4) == 0)
+    choice.copiesEarly = draw(2) == 0;
   uint32_t kind = draw(3);
   if (kind != 1) {
     uint32_t gap = draw(lifetimes.gaps.size());
@@ -100,6 +102,7 @@ bool Search::changeSet(Draft &draft) {
   if (draw(4) == 0)
     clock = Clock(problem);
   draft.outOrder = choice.outOrder;
+  draft.copiesEarly = choice.copiesEarly;
   return schedule(problem, lifetimes, choice, clock, capacity, draft.spills);
 }
 
@@ -118,6 +121,7 @@ bool Search::changeSlots(Draft &draft) {
     return false;
   draft.spills = current.spills;
   draft.outOrder = current.outOrder;
+  draft.copiesEarly = current.copiesEarly;
   for (uint32_t changes = 1 + draw(2); changes > 0; --changes) {
     Spill &spill = draft.spills[draw(draft.spills.size())];
     int32_t by = 1 + int32_t(draw(3));

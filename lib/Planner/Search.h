@@ -13,6 +13,7 @@ struct Draft {
   std::vector<Spill> spills;
   Execution execution;
   OutOrder outOrder = OutOrder::First;
+  bool copiesEarly = false;
 };
 
 /// Tries small changes, as many as `work` slots and gaps may be looked at,
