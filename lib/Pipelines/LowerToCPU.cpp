@@ -63,6 +63,7 @@ static void addTensorPasses(OpPassManager &manager) {
 }
 
 static void addBufferPasses(OpPassManager &manager) {
+  manager.addPass(createConvertIndexingToLoops());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createPrepareBufferization());
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -72,6 +73,8 @@ static void addBufferPasses(OpPassManager &manager) {
   bufferize.allowReturnAllocsFromLoops = true;
   bufferize.useEncodingForMemorySpace = true;
   manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  // A function that updates its argument returns nothing new.
+  manager.addPass(bufferization::createDropEquivalentBufferResultsPass());
   cleanUp(manager);
   manager.addPass(createReturnAllocations());
   bufferization::BufferResultsToOutParamsPassOptions outParams;

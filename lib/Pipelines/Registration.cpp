@@ -4,6 +4,7 @@
 #include "lib/Pipelines/Registration.h"
 
 #include "dialects/HyperShard/HyperShard.h"
+#include "dialects/Indexing/Indexing.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Supernode/Supernode.h"
 #include "lib/Conversion/Passes.h"
@@ -21,6 +22,7 @@ using namespace mlir;
 
 void hyperparallel::registerDialects(DialectRegistry &registry) {
   registry.insert<hypershard::HyperShardDialect>();
+  registry.insert<indexing::IndexingDialect>();
   registry.insert<offload::OffloadDialect>();
   registry.insert<supernode::SupernodeDialect>();
   registerShardableModels(registry);
@@ -29,6 +31,7 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
 
 void hyperparallel::registerPasses() {
   hypershard::registerApplyPlanPass();
+  hypershard::registerInlineSegmentsPass();
   hypershard::registerExpandBatchDimsPass();
   registerHyperParallelConversionPasses();
   registerLowerToCPUPipeline();
