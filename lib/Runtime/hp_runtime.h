@@ -519,6 +519,20 @@ HP_API void hp_rt_send(const void *buffer, int64_t bytes, int64_t peer,
                        int64_t tag);
 HP_API void hp_rt_recv(void *buffer, int64_t bytes, int64_t peer, int64_t tag);
 
+/* What the calling device has to send or receive of a tensor whose part of
+ * `shape` it holds in `buffer`. `blocks` is the same on all devices of a group;
+ * an entry is [device id in the group, peer (a device ordinal), where the block
+ * begins in each dimension of the part, its size in each dimension], sorted by
+ * device id. One message for each entry of the device, in order, as by
+ * hp_rt_send and hp_rt_recv. */
+HP_API void hp_rt_send_blocks(const void *buffer, int64_t rank,
+                              const int64_t *shape, int64_t element_bytes,
+                              const int64_t *blocks, int64_t num_blocks,
+                              int64_t tag);
+HP_API void hp_rt_recv_blocks(void *buffer, int64_t rank, const int64_t *shape,
+                              int64_t element_bytes, const int64_t *blocks,
+                              int64_t num_blocks, int64_t tag);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

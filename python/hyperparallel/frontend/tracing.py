@@ -363,7 +363,8 @@ def to_traced_module(
 
 def _origin(node: torch.fx.Node) -> tuple[StepPhase, int, str]:
     """Return the phase, the block instance and the module path that were noted when the node was made."""
-    phase, instance, path = str(node.meta.get("stack_trace") or "forward -1 ").split(" ", 2)
+    phase, _, rest = str(node.meta.get("stack_trace") or "forward -1 ").partition(" ")
+    instance, _, path = rest.partition(" ")
     return StepPhase(phase), int(instance), path
 
 

@@ -66,6 +66,7 @@ func.func @step(%p: tensor<4xf32> {hp.name = "p"}, %g: tensor<4xf32>)
     -> (tensor<4xf32> {hp.updates = "p"}, tensor<4xf32>) {
   %0 = call @update(%p, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0, %g : tensor<4xf32>, tensor<4xf32>
+}
 
 // Parts that are written to be put into one tensor are parts of that one.
 // CHECK-LABEL: func.func @parts(
