@@ -75,7 +75,7 @@ def runs_over_processes(arguments: argparse.Namespace) -> bool:
 
 def _programs(program: CompiledProgram) -> tuple[CompiledProgram, ...]:
     """The programs of groups of devices, or the one of all."""
-    return (program,)
+    return program.programs or (program,)
 
 
 def execute_over_processes(
