@@ -123,3 +123,40 @@ def test_state_is_updated_in_place(tmp_path: Path) -> None:
     peak = sum(device.peak_bytes.values())
     # Beside what is kept: gradients of every parameter, and a little for the activations of a batch of 8.
     assert kept < peak < kept + 1.3 * parameters
+
+
+@pytest.mark.parametrize(
+    ("file", "plan", "mesh"),
+    [
+        ("llama_train.py", "data_parallel", "dp=4"),
+        ("llama_train.py", "megatron", "tp=4"),
+        ("bert_train.py", "data_parallel", "dp=2"),
+        ("bert_train.py", "megatron", "tp=2"),
+        ("vit_train.py", "data_parallel", "dp=2"),
+        ("vit_train.py", "megatron", "tp=2"),
+        ("mixtral_train.py", "mixtral_train.yaml", "dp=2,ep=2"),
+        ("dlrm_train.py", "dlrm_train.yaml", "x=4"),
+    ],
+)
+def test_other_models(tmp_path: Path, file: str, plan: str, mesh: str) -> None:
+    """Data and tensor parallelism; experts on devices of their own; tables on devices of their own."""
+    chosen: Any = EXAMPLES / plan if plan.endswith(".yaml") else Plan(preset=plan)
+    _, comparison, _ = trained(tmp_path / "program", file, chosen, mesh)
+    assert comparison.ok, comparison
+
+
+def test_experts_of_each_token_gathered(tmp_path: Path) -> None:
+    """The experts as transformers batches them: the gradient of gathered weights adds to experts' rows."""
+    plan = EXAMPLES / "mixtral_train.yaml"
+    _, comparison, _ = trained(tmp_path / "program", "mixtral_train.py", plan, "dp=2,ep=2", experts="batched_mm", seq=8)
+    assert comparison.ok, comparison
+
+
+def test_bf16_with_master_weights(tmp_path: Path) -> None:
+    """Forward and backward in bf16: losses within its precision, parameters updated in f32."""
+    run, comparison, _ = trained(
+        tmp_path / "program", "gpt2_train.py", Plan(preset="megatron"), "dp=2,tp=2", dtype="bf16"
+    )
+    assert comparison.by_result["losses"] < 5e-3
+    assert comparison.max_rel_error < 0.05
+    assert run.results["transformer.wte.weight"].dtype == np.float32

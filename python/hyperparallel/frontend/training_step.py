@@ -33,11 +33,10 @@ from hyperparallel.frontend.graph import Graph, TensorType, Value
 from hyperparallel.frontend.optimizers import (
     STEP,
     Rule,
+    add_squares,
     clip_factor,
     initial_state,
     initial_step,
-    rules_of,
-    squares,
 )
 from hyperparallel.frontend.signature import Call, bind_call, name_inputs
 from hyperparallel.frontend.tracing import (
@@ -73,6 +72,8 @@ class Training:
         compute_dtype: What parameters are cast to for forward and backward, such as ``torch.bfloat16``. What is
             updated keeps the parameters' own type.
         clip_norm: The most that the norm over all gradients may be, as of ``torch.nn.utils.clip_grad_norm_``.
+        trust_repeats: Trace three layers of a list of alike ones, and write the others as the second (``repeats.py`` says
+            what is checked, and what is not): a model of any number of layers imports as fast as one of three.
     """
 
     loss: Callable[..., torch.Tensor]
@@ -82,6 +83,7 @@ class Training:
     checkpoint: bool = False
     compute_dtype: torch.dtype | None = None
     clip_norm: float | None = None
+    trust_repeats: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def trace_step(
     kwargs: Mapping[str, Any],
     training: Training,
     *,
+    rules: Mapping[str, Rule],
     blocks: frozenset[str],
     progress: ModuleProgress | None = None,
 ) -> TracedStep:
@@ -126,6 +129,7 @@ def trace_step(
         args: Example positional arguments of its ``forward``, the whole batch.
         kwargs: Example keyword arguments.
         training: Loss and optimizer.
+        rules: The update of each parameter that is trained.
         blocks: Paths of the modules whose calls are numbered as block instances.
         progress: Told how many modules have run.
 
@@ -134,9 +138,6 @@ def trace_step(
     """
     state = named_state(module)
     parameters = {entry.name: entry.tensor for entry in state if entry.role is Role.PARAMETER}
-    rules = rules_of(training.optimizer, parameters)
-    if not rules:
-        raise ImportModelError("the optimizer trains no parameter of the model; make it from module.parameters()")
     call = bind_call(module, args, kwargs)
     named = name_inputs(call, {entry.name for entry in state})
     for name in training.targets:
@@ -397,14 +398,12 @@ def _with_updates(
             )
     factor: list[int] = []
     if training.clip_norm is not None:
-        parts = [
-            builder.apply(
-                "squares", lambda given: [squares(given)], [gradients[name] for name in names], path, instance_of(path)
-            )[0]
-            for path, names in owners.items()
-        ]
+        total = builder.apply("zero", lambda _given: [torch.zeros([])], [], "optimizer", -1)
+        for path, names in owners.items():
+            given = [*total, *(gradients[name] for name in names)]
+            total = builder.apply("squares", lambda given: [add_squares(given)], given, path, instance_of(path))
         make = clip_factor(training.clip_norm)
-        factor = builder.apply("clip", lambda given: [make(given)], parts, "optimizer", -1)
+        factor = builder.apply("clip", lambda given: [make(given[0])], total, "optimizer", -1)
 
     for path, names in owners.items():
         instance = instance_of(path)

@@ -145,3 +145,45 @@ def test_a_saved_step_is_loaded_as_it_was(tmp_path: Path) -> None:
     loaded = ImportedModel.load(model.save(tmp_path / "model"))
     assert (loaded.results, loaded.blocks, loaded.microbatches) == (model.results, model.blocks, 2)
     assert not loaded.weight("head.weight.momentum_buffer").any()
+
+
+def test_three_layers_stand_for_all_that_are_alike() -> None:
+    """The same program, byte for byte, with state in the same order."""
+    module, inputs, training = mlp_train.build(layers=6)
+    training = dataclasses.replace(training, clip_norm=1.0, microbatches=2)
+    whole = import_training(module, inputs, training=training)
+    short = import_training(module, inputs, training=dataclasses.replace(training, trust_repeats=True))
+    assert short.mlir == whole.mlir
+    assert (short.arguments, short.results, short.blocks) == (whole.arguments, whole.results, whole.blocks)
+    assert (short.weight("blocks.4.up.weight") == whole.weight("blocks.4.up.weight")).all()
+
+
+@pytest.mark.parametrize("layer", [1, 3, 5])
+def test_layers_that_differ_do_not_stand_for_each_other(layer: int) -> None:
+    """Another epsilon in one layer: all are traced."""
+    module, inputs, training = mlp_train.build(layers=6)
+    module.blocks[layer].norm.eps = 0.5
+    model = import_training(module, inputs, training=dataclasses.replace(training, trust_repeats=True))
+    assert len(re.findall(r"func.func private @Block(_\d)?\(", model.mlir)) == 2
+
+
+def test_a_model_that_takes_every_layer_is_traced_whole() -> None:
+    """A sum of what all layers make is no business of one layer."""
+
+    class Sum(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            pair = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()) for _ in range(6)]
+            self.layers = torch.nn.ModuleList(pair)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            total = x
+            for layer in self.layers:
+                x = layer(x)
+                total = total + x
+            return total
+
+    module = Sum()
+    training = Training(lambda y: y.square().mean(), torch.optim.SGD(module.parameters(), lr=0.1), trust_repeats=True)
+    model = import_training(module, (torch.randn(3, 4),), training=training)
+    assert len([block for block in model.blocks if block.phase == "forward"]) == 6
