@@ -34,9 +34,3 @@ def test_reinforcement_learning_on_four_groups_equals_plain_pytorch(capsys: pyte
     assert max(compared.values()) <= 1e-4
     assert "learner.policy.transformer.h.0.attn.c_attn.weight" in compared
 
-
-def test_an_image_encoder_on_one_device_feeds_a_decoder_on_three(capsys: pytest.CaptureFixture[str]) -> None:
-    sizes = {"encoder_layers": 2, "decoder_layers": 2, "width": 48, "heads": 6, "vocab": 300, "image": 32, "seq": 8}
-    shown = _run("captioner", sizes, capsys)
-    assert shown["devices"] == 4
-    assert shown["max_rel_error"] <= 1e-4

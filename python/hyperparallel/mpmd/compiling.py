@@ -24,7 +24,7 @@ from hyperparallel.compile import (
     read_entry,
     timed,
 )
-from hyperparallel.compiled import PLAN_FILE, CompiledProgram, CompiledTensor, Target, new_directory
+from hyperparallel.compiled import LOCAL_PROGRAM_FILE, PLAN_FILE, CompiledProgram, CompiledTensor, Target, new_directory
 from hyperparallel.dialects import supernode
 from hyperparallel.enums import Role
 from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedModel, ResultInfo
@@ -225,6 +225,7 @@ def compile_groups(
             compiled.append(one)
             for phase, spent in one.seconds.items():
                 seconds[phase] = seconds.get(phase, 0.0) + spent
+        _keep_for_simulation(module, made)
         keep_values(made, weights, inputs)
         whole = CompiledProgram(
             directory,
@@ -242,6 +243,15 @@ def compile_groups(
         )
         whole.write_manifest(made)
     return whole
+
+
+def _keep_for_simulation(module: ir.Module, made: Path) -> None:
+    """The programs of all groups in one module, as the simulator reads them."""
+    text = str(module)
+    together = parse_program(text, "the programs of all groups", module.context)
+    PhaseRunner(together, text, made / PLAN_FILE).run_steps("flatten", ["hypermpmd-flatten-programs"])
+    with (made / LOCAL_PROGRAM_FILE).open("wb") as file:
+        together.operation.write_bytecode(file)
 
 
 def _whole(
