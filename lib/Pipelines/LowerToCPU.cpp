@@ -56,13 +56,13 @@ void buildFusePipeline(OpPassManager &manager) {
   cleanUp(manager);
 }
 
-static void addTensorPasses(OpPassManager &manager) {
+void addTensorPasses(OpPassManager &manager) {
   manager.addPass(createConvertHyperShardToRuntime());
   manager.addPass(createConvertOffloadToRuntime());
   buildFusePipeline(manager);
 }
 
-static void addBufferPasses(OpPassManager &manager) {
+void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createPrepareBufferization());
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -80,7 +80,10 @@ static void addBufferPasses(OpPassManager &manager) {
   manager.addPass(bufferization::createBufferResultsToOutParamsPass(outParams));
   cleanUp(manager);
   manager.addPass(createPackContractionOperands());
-  manager.addPass(createFormKernels());
+  if (kernels == KernelKind::Device)
+    manager.addPass(createFormDeviceKernels());
+  else
+    manager.addPass(createFormKernels());
   cleanUp(manager);
   bufferization::BufferDeallocationPipelineOptions deallocation;
   bufferization::buildBufferDeallocationPipeline(manager, deallocation);
@@ -90,7 +93,7 @@ static void addBufferPasses(OpPassManager &manager) {
   manager.addPass(createConvertBufferizationToMemRefPass());
 }
 
-static void addLoopPasses(OpPassManager &manager) {
+void addLoopPasses(OpPassManager &manager) {
   manager.addPass(createConvertContractionsToRuntime());
   manager.addPass(math::createMathExtendToSupportedTypes());
   manager.addPass(createExpandMath());
@@ -115,7 +118,7 @@ static void addLoopPasses(OpPassManager &manager) {
 
 void buildLowerToCPUPipeline(OpPassManager &manager) {
   addTensorPasses(manager);
-  addBufferPasses(manager);
+  addBufferPasses(manager, KernelKind::Loops);
   addLoopPasses(manager);
 }
 
