@@ -25,7 +25,9 @@ from mlir.dialects import func
 from hyperparallel import _hyperparallel
 from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
+    COVERAGE_FILE,
     INPUTS_FILE,
+    KERNELS_FILE,
     LOCAL_PROGRAM_FILE,
     OFFLOAD_FILE,
     PLAN_FILE,
@@ -54,6 +56,7 @@ from hyperparallel.pipeline import (
 from hyperparallel.plan import MeshLike, Plan, Program, ResolvedPlan, make_program
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
 from hyperparallel.plan.spelling import read_sharding_text
+from hyperparallel.ptxas import DEFAULT_ARCHITECTURE, assemble, read_architectures
 
 Progress = Callable[[str], None]
 PlanLike = Plan | ResolvedPlan | str | Path | Mapping[str, Any]
@@ -196,6 +199,7 @@ def compile_model(
     devices: int | None = None,
     machine: Machine | str | None = None,
     target: Target | str = Target.CPU,
+    architectures: str = DEFAULT_ARCHITECTURE,
     inputs: Mapping[str, Any] | None = None,
     source: Mapping[str, Any] | None = None,
     weights: Path | None = None,
@@ -214,6 +218,8 @@ def compile_model(
         devices: How many devices the mesh must use, if that is asked for.
         machine: A description, a preset or a file: what collectives are chosen by, and what is simulated by default.
         target: What code is generated for; with ``none`` the program can be simulated, not run.
+        architectures: What kernels are assembled for with the target ``cuda``, such as ``sm_80,sm_90``; they run on newer
+            ones, too.
         inputs: Example inputs by name, kept with the program.
         source: Where the model came from, kept with the program (``model_file``, ``overrides``).
         weights: The model's saved weights, kept with the program (as a hard link where that can be).
@@ -237,6 +243,7 @@ def compile_model(
         if weights is None and model.has_weights:
             weights = source_directory / WEIGHTS_FILE
     directory, target = Path(out_dir), Target(target)
+    chips = read_architectures(architectures)
     with new_directory(directory) as made:
         dump = made / "ir" if dump_ir else None
         if dump is not None:
@@ -270,6 +277,11 @@ def compile_model(
                 _dump_lowered(module, dump)
             with _timed(seconds, "codegen", progress):
                 _emit(module, made / PROGRAM_FILE, threads, directory)
+        elif target is Target.CUDA:
+            with _timed(seconds, "codegen", progress):
+                _emit(module, made / PROGRAM_FILE, threads, directory, (made / KERNELS_FILE, chips[0]))
+            with _timed(seconds, "assemble", progress):
+                _assemble(made, chips, threads)
         if weights is not None:
             _link_or_copy(weights, made / WEIGHTS_FILE)
         if inputs:
@@ -352,18 +364,42 @@ def _layout_of(attributes: ir.DictAttr, name: str, rank: int) -> TensorLayout:
     return read_sharding_text(match.group(1), name)
 
 
-def _emit(module: ir.Module, path: Path, threads: int, directory: Path) -> None:
+def _emit(
+    module: ir.Module, path: Path, threads: int, directory: Path, kernels: tuple[Path, str] | None = None
+) -> None:
+    """Generate code; with ``kernels`` (a file for PTX, an architecture) for a device, else for the CPU."""
     text = str(module)
+    pipeline = "hp-lower-to-cpu" if kernels is None else "hp-lower-to-device"
+    kernels_file, architecture = ("", "") if kernels is None else (str(kernels[0]), kernels[1])
     try:
-        _hyperparallel.compile_program(module, str(path), str(cache_directory()), threads)
+        _hyperparallel.compile_program(module, str(path), str(cache_directory()), threads, kernels_file, architecture)
     except ValueError as error:
         kept = keep_program(text, f"{directory.name}-partitioned")
         raise CompilationError(
             "the code generator refused the program",
             diagnostics=str(error).splitlines(),
-            pass_name="hp-lower-to-cpu",
-            command=reproduction(kept, "hp-lower-to-cpu"),
+            pass_name=pipeline,
+            command=reproduction(kept, pipeline),
         ) from None
+
+
+def _assemble(directory: Path, architectures: tuple[str, ...], threads: int) -> None:
+    """Make cubins of a program's kernels, and say how much of the program they are.
+
+    Calls are counted in the program's text: one in a function that stands for many blocks counts once.
+    """
+    resources = assemble(directory / KERNELS_FILE, architectures, threads)
+    description = json.loads((directory / PROGRAM_FILE).with_suffix(".json").read_text(encoding="utf-8"))
+    calls: dict[str, int] = description["calls"]
+    coverage = {
+        "kernels": len(description["kernels"]),
+        "launches": calls.get("hp_rt_launch", 0),
+        "library_calls": calls.get("hp_rt_matmul", 0),
+        "copies": calls.get("hp_rt_copy_start", 0) + calls.get("hp_rt_copy_rows_start", 0),
+        "host_fallbacks": calls.get("hp_rt_read", 0) + calls.get("hp_rt_write", 0),
+    }
+    report = {"coverage": coverage, "kernels": [dataclasses.asdict(kernel) for kernel in resources]}
+    (directory / COVERAGE_FILE).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 def _dump_lowered(module: ir.Module, dump: Path) -> None:

@@ -1,4 +1,4 @@
-//===- ConvertDeviceToLLVM.cpp - Kernels of a device to the LLVM dialect --===//
+//===- DeviceToLLVM.cpp - Kernels of a device to the LLVM dialect --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
