@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Plans for recorded training steps: how far from the lower bound a step is when it has to fit less memory.
 
+A trace becomes a program of opaque tasks of known time, the passes plan it and write its transfers, and the simulator
+executes that: `step_s`, `peak_bytes` and `moved_bytes` are the simulator's, `lower_bound_s` is the planner's closed form
+(or the fluid linear program's, if `--lp` is given and that is larger), `plan_s` is what the passes take.
+
     python benchmarks/offload_traces.py --trace FILE --capacity-gib 40 --bandwidth 15.754e9 --json
     python benchmarks/offload_traces.py --trace FILE ... --sweep [--json]
     python benchmarks/offload_traces.py --trace FILE ... --g10 [--json]
@@ -11,7 +15,7 @@ demand; what leaves is fetched one op ahead (vDNN) or at its consumer, greedily;
 queue, whatever memory there is (PyTorch's reverse sweep; `!` marks what would not fit). `--g10` has the limits of G10's
 simulation: 40 GiB, 128 GB of host memory, an SSD of 3.2 GB/s behind it on the same wire, 45 us for each transfer; its
 published times stand beside it. (G10 also moves 4 KiB pages on faults, which is not modelled.)
-`--long` plans drawn steps of that many ops, for the time that planning takes.
+`--long` gives drawn steps of that many ops to the planner alone, for the time that it takes.
 """
 
 from __future__ import annotations
@@ -20,14 +24,16 @@ import argparse
 import json
 import resource
 import time
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hyperparallel import offload
+from hyperparallel.cli.console import Talk
 from hyperparallel.simulator import Trace, read_trace
 from hyperparallel.testing import offload_baselines as baselines
 from hyperparallel.testing import offload_oracles as oracles
+from hyperparallel.testing.offload_steps import TooSmallError, plan_step
 
 GIB = 2**30
 FRACTIONS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
@@ -68,25 +74,25 @@ def others(problem: offload.Problem) -> dict[str, Any]:
 
 def measure(problem: offload.Problem, trace: Trace, bandwidth: float) -> dict[str, Any]:
     """One cell."""
-    capacity = problem.capacity
-    began = time.perf_counter()
+    head = {"trace": trace.name, "capacity_bytes": problem.capacity, "bandwidth": bandwidth}
     try:
-        plan = offload.plan(problem)
-    except offload.CapacityError as error:
-        return {"trace": trace.name, "capacity_bytes": capacity, "feasible": False, "smallest_bytes": error.needed}
+        step = plan_step(trace, problem)
+    except TooSmallError as error:
+        return {**head, "feasible": False, "smallest_bytes": error.needed}
+    seconds, bound = step.timeline.seconds, step.figures["lower_bound_s"]
+    if abs(seconds - bound) < 1e-12 * bound:  # The same sum in another order.
+        bound = seconds
     return {
-        "trace": trace.name,
-        "capacity_bytes": capacity,
-        "bandwidth": bandwidth,
+        **head,
         "feasible": True,
-        "step_s": plan.seconds,
-        "lower_bound_s": plan.bound_seconds,
-        "compute_s": plan.compute_seconds,
-        "over_bound": plan.over_bound,
-        "peak_bytes": plan.peak_bytes,
-        "moved_bytes": plan.bytes_out + plan.bytes_in,
-        "spills": len(plan.spills),
-        "plan_s": time.perf_counter() - began,
+        "step_s": seconds,
+        "lower_bound_s": bound,
+        "compute_s": step.figures["compute_s"],
+        "over_bound": seconds / bound - 1,
+        "peak_bytes": step.peak_bytes,
+        "moved_bytes": step.moved_bytes,
+        "moves": len(step.figures["moves"]),
+        "plan_s": step.plan_seconds,
     }
 
 
@@ -99,7 +105,8 @@ def show(row: dict[str, Any], live: int) -> None:
     """A line of the table."""
     head = f"{row['trace']:<20} {row['capacity_bytes'] / GIB:7.2f} {row['capacity_bytes'] / live:5.0%}"
     if not row["feasible"]:
-        print(f"{head}  needs {row['smallest_bytes'] / GIB:.2f} GiB")
+        needed = row["smallest_bytes"]
+        print(f"{head}  " + (f"needs {needed / GIB:.2f} GiB" if needed else "the tiers below are too small"))
         return
     line = (
         f"{head} {row['step_s']:9.4f} {row['lower_bound_s']:9.4f} {row['over_bound']:7.2%} "
@@ -130,25 +137,44 @@ def measure_long(count: int) -> dict[str, Any]:
     }
 
 
-def rows_of(path: Path, arguments: argparse.Namespace) -> Iterator[tuple[dict[str, Any], int]]:
-    """The rows of a trace, and what it needs if nothing moves."""
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A trace at a capacity, and what it needs if nothing moves."""
+
+    trace: Trace
+    name: str
+    capacity: int
+    live: int
+
+
+def cells_of(path: Path, arguments: argparse.Namespace) -> list[Cell]:
+    """What is asked of a trace."""
     trace = read_trace(path)
     live = max_live(trace, arguments.bandwidth)
-    if arguments.g10:
-        problem = g10_problem(trace, 40 * GIB, arguments.bandwidth)
-        row = measure(problem, trace, arguments.bandwidth)
-        yield {**row, "g10_s": G10_SECONDS.get(path.name.split(".")[0], float("nan"))}, live
-        return
     capacities = [int(gib * GIB) for gib in arguments.capacity_gib]
-    for capacity in [int(part * live) for part in FRACTIONS] if arguments.sweep else capacities:
-        problem = problem_of(trace, capacity, arguments.bandwidth)
-        row = measure(problem, trace, arguments.bandwidth)
-        if arguments.sweep and row["feasible"]:
-            row.update(others(problem))
-        if arguments.lp and row["feasible"]:
-            row["lower_bound_s"] = max(row["lower_bound_s"], oracles.fluid_bound(problem))
-            row["over_bound"] = row["step_s"] / row["lower_bound_s"] - 1
-        yield row, live
+    if arguments.g10:
+        capacities = [40 * GIB]
+    elif arguments.sweep:
+        capacities = [int(part * live) for part in arguments.parts]
+    return [Cell(trace, path.name.split(".")[0], capacity, live) for capacity in capacities]
+
+
+def row_of(cell: Cell, arguments: argparse.Namespace) -> dict[str, Any]:
+    """A row of the table."""
+    if arguments.g10:
+        problem = g10_problem(cell.trace, cell.capacity, arguments.bandwidth)
+        return {
+            **measure(problem, cell.trace, arguments.bandwidth),
+            "g10_s": G10_SECONDS.get(cell.name, float("nan")),
+        }
+    problem = problem_of(cell.trace, cell.capacity, arguments.bandwidth)
+    row = measure(problem, cell.trace, arguments.bandwidth)
+    if arguments.sweep and row["feasible"]:
+        row.update(others(problem))
+    if arguments.lp and row["feasible"]:
+        row["lower_bound_s"] = max(row["lower_bound_s"], oracles.fluid_bound(problem))
+        row["over_bound"] = row["step_s"] / row["lower_bound_s"] - 1
+    return row
 
 
 def main() -> None:
@@ -159,6 +185,7 @@ def main() -> None:
     parser.add_argument("--capacity-gib", type=float, nargs="+", default=[40.0], help="of the device (default: 40)")
     parser.add_argument("--bandwidth", type=float, default=15.754e9, help="bytes per second, each way")
     parser.add_argument("--sweep", action="store_true", help="90 to 40 %% of what is live, and what others do")
+    parser.add_argument("--parts", type=float, nargs="+", default=FRACTIONS, help="other parts for --sweep")
     parser.add_argument("--g10", action="store_true", help="with the limits of G10's simulation")
     parser.add_argument("--lp", action="store_true", help="also bound by a linear program (needs scipy)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -173,11 +200,14 @@ def main() -> None:
         head = "trace                    GiB  live    step s   bound s    over peak/cap  moved GB  plan s"
         head += "     LRU s 1 ahead s consume s   sweep s" if arguments.sweep else ""
         print(head + ("     G10 s" if arguments.g10 else ""))
-    for path in arguments.trace:
-        for row, live in rows_of(path, arguments):
-            rows.append(row)
+    cells = [cell for path in arguments.trace for cell in cells_of(path, arguments)]
+    talk = Talk(quiet=False)
+    with talk.step("plan"):
+        for done, cell in enumerate(cells):
+            talk.advance(done, len(cells))
+            rows.append(row_of(cell, arguments))
             if not arguments.json:
-                show(row, live)
+                show(rows[-1], cell.live)
     if arguments.json:
         print(json.dumps(rows[0] if len(rows) == 1 else rows, indent=2))
 

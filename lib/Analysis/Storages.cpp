@@ -9,7 +9,10 @@
 //      fill) is a declaration: it takes no memory, each of its uses has its
 //      own;
 //   3. an op in destination style writes over its destination, if nothing after
-//      it reads that and it is neither an argument nor a declaration;
+//      it reads that and it is neither a declaration nor an argument that the
+//      caller wants back as it was; what is an argument's next value
+//      (StateUpdates.h) is made in its memory, if nothing reads the old one
+//      afterwards;
 //   4. what is fetched from an argument in a tier is a storage that is there
 //      whenever it is fetched: the positions of its prefetch and its wait do
 //      not count, only those of its uses;
@@ -30,6 +33,8 @@
 
 #include "dialects/HyperShard/HyperShard.h"
 #include "dialects/Offload/Offload.h"
+#include "lib/Analysis/StateUpdates.h"
+
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -48,8 +53,10 @@ public:
 
   /// `ownsResults`: what the terminator hands on is not the caller's memory.
   void build(Block &block, Storages &result, bool ownsResults);
+  void buildEntry(FunctionOpInterface function, Storages &result);
 
 private:
+  void findUpdates(FunctionOpInterface function);
   void visit(Operation *op, uint32_t position, Storages &result);
   void declare(Operation *op);
   uint32_t newStorage(Value value, Storages &result);
@@ -68,6 +75,9 @@ private:
   DenseMap<Operation *, int64_t> functions;
   DenseMap<Operation *, uint32_t> positions;
   llvm::DenseSet<Value> declarations;
+  /// The argument whose next value this is.
+  DenseMap<Value, Value> nextValues;
+  llvm::DenseSet<Value> updatedArguments;
 };
 
 } // namespace mlir::hyperparallel
@@ -153,14 +163,21 @@ void StorageBuilder::addUse(Value value, uint32_t position, bool reads,
 
 uint32_t StorageBuilder::storageForResult(OpResult value, uint32_t position,
                                           Storages &result) {
-  if (auto op = dyn_cast<DestinationStyleOpInterface>(value.getOwner())) {
-    Value init = op.getTiedOpOperand(value)->get();
-    auto known = result.storageOf.find(init);
-    if (known != result.storageOf.end()) {
-      const Storage &storage = result.storages[known->second];
-      if (!storage.argument && storage.lastUse <= position)
-        return known->second;
-    }
+  // Over what it may be written, if nothing needs that afterwards.
+  SmallVector<Value, 2> places;
+  if (Value argument = nextValues.lookup(value))
+    places.push_back(argument);
+  if (auto op = dyn_cast<DestinationStyleOpInterface>(value.getOwner()))
+    places.push_back(op.getTiedOpOperand(value)->get());
+  for (Value place : places) {
+    auto known = result.storageOf.find(place);
+    if (known == result.storageOf.end())
+      continue;
+    const Storage &storage = result.storages[known->second];
+    bool isOurs =
+        !storage.argument || updatedArguments.contains(storage.values.front());
+    if (isOurs && storage.lastUse <= position)
+      return known->second;
   }
   return newStorage(value, result);
 }
@@ -291,10 +308,45 @@ void StorageBuilder::build(Block &block, Storages &result, bool ownsResults) {
   }
 }
 
+/// Arguments of the entry that the step leaves with another value.
+void StorageBuilder::findUpdates(FunctionOpInterface function) {
+  Operation *terminator = function.getFunctionBody().front().getTerminator();
+  for (auto [result, argument] :
+       llvm::enumerate(getUpdatedArguments(function))) {
+    if (!argument)
+      continue;
+    Value next = terminator->getOperand(result);
+    Value place = function.getArgument(*argument);
+    if (isOnDevice(place) && next.getType() == place.getType()) {
+      nextValues.try_emplace(next, place);
+      updatedArguments.insert(place);
+    }
+  }
+}
+
+void StorageBuilder::buildEntry(FunctionOpInterface function,
+                                Storages &result) {
+  findUpdates(function);
+  Block &block = function.getFunctionBody().front();
+  build(block, result, /*ownsResults=*/true);
+  // What is returned is the caller's memory, but for what is in its place.
+  for (auto [number, value] :
+       llvm::enumerate(block.getTerminator()->getOperands())) {
+    std::optional<uint32_t> storage = result.lookup(value);
+    if (!storage)
+      continue;
+    Storage &entry = result.storages[*storage];
+    Value place = nextValues.lookup(value);
+    if (place && result.lookup(place) == storage)
+      entry.isUpdated = true;
+    else
+      entry.isReturned = true;
+  }
+}
+
 Storages::Storages(FunctionOpInterface function, CostModel &model,
                    int64_t alignment) {
-  StorageBuilder(model, alignment)
-      .build(function.getFunctionBody().front(), *this, /*ownsResults=*/false);
+  StorageBuilder(model, alignment).buildEntry(function, *this);
 }
 
 std::optional<uint32_t> Storages::lookup(Value value) const {

@@ -35,6 +35,9 @@ struct Storage {
   Operation *streamedBy = nullptr;
   /// It is returned: the caller owns the memory.
   bool isReturned = false;
+  /// An argument in whose memory its next value is made: the last of the
+  /// values.
+  bool isUpdated = false;
 };
 
 class Storages {

@@ -46,6 +46,7 @@ void hyperparallel::registerPasses() {
   registerPhasePipelines();
   hypershard::registerPartitionProgramPass();
   offload::registerPlanTransfersPass();
+  offload::registerSplitCallsPass();
   offload::registerSplitLargeOpsPass();
   offload::registerInsertTransfersPass();
   offload::registerVerifyTiersPass();

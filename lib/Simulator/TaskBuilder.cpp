@@ -20,8 +20,8 @@
 //    reads that afterwards (as bufferization does); of arguments, those with a
 //    role other than "input" are the program's own and written over. Who writes
 //    over a tensor waits for the transfers that read it.
-// 5. A result that has the `hp.name` of an argument is that argument in the
-//    next step, and the old one goes after its last use.
+// 5. A result that updates an argument (`hp.updates`, or its `hp.name`) is that
+//    argument in the next step, and the old one goes after its last use.
 //
 // Limits: no padding or alignment of buffers; constants take no memory; what a
 // loop moves is not seen.
@@ -29,6 +29,8 @@
 #include "lib/Simulator/TaskBuilder.h"
 
 #include "dialects/Offload/Offload.h"
+#include "lib/Analysis/StateUpdates.h"
+
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -521,7 +523,10 @@ LogicalResult TaskBuilder::addResults(ArrayRef<ValueInfo> returned) {
     if (info.task == kNoTask || info.buffer == kNone)
       continue;
     Buffer &made = buffers[info.buffer];
-    auto name = function.getResultAttrOfType<StringAttr>(index, "hp.name");
+    auto name =
+        function.getResultAttrOfType<StringAttr>(index, kUpdatesAttrName);
+    if (!name)
+      name = function.getResultAttrOfType<StringAttr>(index, "hp.name");
     auto entry = name ? arguments.find(name.getValue()) : arguments.end();
     made.isReturned = true;
     made.isOutput = entry == arguments.end() && !made.isArgument;

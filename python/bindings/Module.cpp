@@ -20,5 +20,6 @@ NB_MODULE(_hyperparallel, m) {
   hyperparallel::bindHyperShard(m);
   hyperparallel::bindPlanner(m);
   hyperparallel::bindSupernode(m);
+  hyperparallel::bindScheduler(m);
   hyperparallel::bindSimulator(m);
 }

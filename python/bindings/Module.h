@@ -12,6 +12,7 @@ void bindCodeGen(nanobind::module_ &m);
 void bindHyperShard(nanobind::module_ &m);
 void bindPlanner(nanobind::module_ &m);
 void bindSupernode(nanobind::module_ &m);
+void bindScheduler(nanobind::module_ &m);
 void bindSimulator(nanobind::module_ &m);
 
 } // namespace hyperparallel

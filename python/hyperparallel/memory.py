@@ -5,6 +5,9 @@ The planner counts values, the runtime counts buffers: after fusion there may be
 little longer. So a plan is lowered and its exact peak measured on the buffers that the program will allocate; if that is
 above the limit, the program is planned again with that much less room. What is returned is the measured figure, which
 the runtime measures again, byte for byte.
+
+A call is one op to the planner. Where no plan exists, or where one has to wait for copies, the program is planned again
+with large calls in parts, and the faster plan is kept.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ from hyperparallel.pipeline import ENTRY, MLIRError, diagnostics_of, keep_progra
 
 _ALIGNMENT = 64
 _ATTEMPTS = 6
+#: Of a plan's time, what may go to waiting for copies before calls are tried in parts.
+_EXPOSED = 0.01
+#: Parts of calls touch this part of the capacity.
+_GRAINS = 8
 _PEAK = "hp.peak_bytes"
 #: hp_tier of hp_runtime.h, in the order of the attribute.
 _TIERS = ("device", "pinned", "host", "file")
@@ -87,6 +94,32 @@ def fit_memory(
         machine = supernode.machine_of(module) or machines.load("cpu-supernode")
         capacity = int(next(tier.capacity for tier in machine.tiers if tier.name == machine.groups[0].memory))
     _place(base, placements or {})
+    found: list[MemoryPlan] = []
+    refusal: CompilationError | None = None
+    for prepare in ("hp-fuse", f"hp-fuse,offload-split-calls{{grain={max(capacity // _GRAINS, 1)}}}"):
+        try:
+            candidate, peak, figures, remarks = _fit(base, prepare, measured, capacity, name)
+        except CompilationError as error:
+            refusal = error
+            continue
+        found.append(MemoryPlan(candidate, capacity, peak, _device_peak(module, measured), figures, remarks))
+        if figures["wait_in_s"] + figures["wait_out_s"] <= _EXPOSED * figures["step_s"]:
+            break
+    if found:
+        return min(found, key=lambda plan: plan.figures["step_s"])
+    assert refusal is not None
+    raise refusal
+
+
+def _fit(
+    base: ir.Module, prepare: str, measured: Mapping[str, ir.Attribute], capacity: int, name: str
+) -> tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]:
+    """The program, made ready by some passes, planned with ever less room until what it allocates fits."""
+    base = _clone(base)
+    functions = {_symbol(function) for function in _functions(base)}
+    prepared = _listen(base, prepare)
+    if {_symbol(function) for function in _functions(base)} != functions:
+        measured = _peaks(base)
     for function in _functions(base):
         peaks = measured.get(_symbol(function))
         if peaks is not None and _symbol(function) != ENTRY:
@@ -99,7 +132,7 @@ def fit_memory(
             for function in _functions(candidate):
                 if _PEAK in function.attributes:
                     del function.attributes[_PEAK]
-            return MemoryPlan(candidate, capacity, peak, _device_peak(module, measured), figures, remarks)
+            return candidate, peak, figures, (*prepared, *remarks)
         room = int(figures["peak_bytes"]) - (peak - capacity)
     raise CompilationError(
         f"{name} needs {peak} bytes of device memory once code is generated, {peak - capacity} more than there are; "
@@ -108,25 +141,34 @@ def fit_memory(
     )
 
 
-def _plan(base: ir.Module, room: int, capacity: int, name: str) -> tuple[ir.Module, Mapping[str, Any], tuple[str, ...]]:
-    candidate = _clone(base)
+def _listen(module: ir.Module, steps: str) -> tuple[str, ...]:
+    """Run passes; what they remark."""
     remarks: list[str] = []
 
-    def listen(diagnostic: Any) -> bool:
+    def keep(diagnostic: Any) -> bool:
         if diagnostic.severity != ir.DiagnosticSeverity.REMARK:
             return False
         remarks.append(str(diagnostic.message))
         return True
 
+    handler: Any = module.context.attach_diagnostic_handler(keep)
+    try:
+        _run(module, steps)
+    finally:
+        handler.detach()
+    return tuple(remarks)
+
+
+def _plan(base: ir.Module, room: int, capacity: int, name: str) -> tuple[ir.Module, Mapping[str, Any], tuple[str, ...]]:
+    candidate = _clone(base)
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         report = Path(temporary) / "offload.json"
         steps = (
-            f"hp-fuse,offload-split-large-ops{{capacity={room}}},offload-plan-transfers{{capacity={room}{{report}}}},"
+            f"offload-split-large-ops{{capacity={room}}},offload-plan-transfers{{capacity={room}{{report}}}},"
             "offload-insert-transfers,offload-verify-tiers"
         )
-        handler: Any = candidate.context.attach_diagnostic_handler(listen)
         try:
-            _run(candidate, steps.replace("{report}", f" report={report}"))
+            remarks = _listen(candidate, steps.replace("{report}", f" report={report}"))
         except MLIRError as error:
             kept = keep_program(str(base), f"{name}-partitioned")
             raise CompilationError(
@@ -135,9 +177,7 @@ def _plan(base: ir.Module, room: int, capacity: int, name: str) -> tuple[ir.Modu
                 pass_name="offload-plan-transfers",
                 command=reproduction(kept, steps.replace("{report}", "")),
             ) from None
-        finally:
-            handler.detach()
-        return candidate, json.loads(report.read_text(encoding="utf-8")), tuple(remarks)
+        return candidate, json.loads(report.read_text(encoding="utf-8")), remarks
 
 
 def _place(module: ir.Module, placements: Mapping[str, str | None]) -> None:

@@ -136,6 +136,25 @@ def test_a_table_larger_than_the_memory(mesh: str, tmp_path: Path) -> None:
         assert sum(placed.values()) < device.prefetched_bytes < sum(placed.values()) + local // 10
 
 
+def test_a_block_larger_than_the_memory(case: Case, tmp_path: Path) -> None:
+    """Weights come and go inside a block where all of it does not fit: parts of its function, compiled once for all."""
+    loaded = load_model_file(EXAMPLES / f"{case.imported.name}.py", {**SMALL[case.imported.name], "width": 192})
+    imported = import_model(loaded.module, loaded.args, loaded.kwargs, name=case.imported.name)
+    inputs = dict(example_inputs(loaded))
+    free = execute(imported, inputs, compile_model(imported, "megatron", case.mesh, tmp_path / "free"))
+    sizes = [4 * int(np.prod(argument.shape)) for argument in imported.arguments if ".0." in argument.name]
+    devices = 4 if case.mesh == "dp=2,tp=2" else 1
+    limit = int(0.7 * sum(sizes)) // (2 if devices == 4 else 1)
+    program = compile_model(imported, "megatron", case.mesh, tmp_path / "program", device_memory=limit)
+    result = execute(imported, inputs, program)
+    for name, value in free.results.items():
+        assert value.tobytes() == result.results[name].tobytes(), name
+    assert program.peak_bytes is not None
+    assert result.statistics.peak_bytes[Tier.DEVICE] == program.peak_bytes <= limit
+    remarks = json.loads((program.directory / OFFLOAD_FILE).read_text())["remarks"]
+    assert any("parts, so that not all" in remark for remark in remarks)
+
+
 def test_a_plan_places_parameters(case: Case, tmp_path: Path) -> None:
     """What a plan places lives in the tier, what it keeps stays, whatever the memory."""
     norms = {"gpt2": "**.ln_1.*", "llama": "**.input_layernorm.*"}[case.imported.name]
@@ -146,6 +165,7 @@ def test_a_plan_places_parameters(case: Case, tmp_path: Path) -> None:
         assert value.tobytes() == result.results[name].tobytes(), name
     for argument in program.arguments:
         assert argument.tier == ("pool" if ".mlp." in argument.name and argument.name.endswith("weight") else None)
+    assert program.peak_bytes is not None
     assert result.statistics.peak_bytes[Tier.DEVICE] == program.peak_bytes < case.peak
     with pytest.raises(CompilationError, match="placed in a tier that copies reach from local"):
         compile_model(

@@ -8,7 +8,8 @@
 //
 //   1. Arguments are read-only: weights and activations belong to the caller.
 //   2. Every use of a fill or an uninitialised tensor gets its own, so that
-//      bufferization neither copies filled buffers nor keeps them alive.
+//      bufferization neither copies filled buffers nor keeps them alive. (A
+//      part of it that is written to be put into it is of the same one.)
 //   3. A contraction that adds to a fill with zero is marked `hp.overwrite` and
 //      takes an uninitialised init, or the part of a tensor that was filled:
 //      the result is written, not added to.
@@ -54,9 +55,17 @@ static void recordResultCount(func::FuncOp function) {
 /// Gives all uses of `op`, but one, a copy of their own; erases it if unused.
 static void copyForEachUse(Operation *op) {
   OpBuilder builder(op);
-  SmallVector<OpOperand *> uses;
-  for (OpOperand &use : op->getUses())
-    uses.push_back(&use);
+  SmallVector<OpOperand *> uses, parts;
+  unsigned numPutInto = 0;
+  for (OpOperand &use : op->getUses()) {
+    bool isPart = isa<tensor::ExtractSliceOp>(use.getOwner());
+    numPutInto += isa<tensor::InsertSliceOp>(use.getOwner()) &&
+                  use.getOperandNumber() == 1;
+    (isPart ? parts : uses).push_back(&use);
+  }
+  // Where parts are put into the same tensor, they stay with it.
+  if (numPutInto != 1 || uses.size() != 1)
+    uses.append(parts);
   if (uses.empty())
     return op->erase();
   for (OpOperand *use : llvm::drop_begin(uses)) {

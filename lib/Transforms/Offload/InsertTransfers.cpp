@@ -11,16 +11,21 @@
 //   1. Positions become ops before anything is inserted.
 //   2. The moves of a value are taken in the order in which it comes back. From
 //      then on its uses, and those of its views, are uses of what was fetched;
-//      a view that was made earlier is made again.
+//      a view that was made earlier is made again. Before an op, what is freed
+//      comes first, then what is fetched, in the order in which it is needed,
+//      then what is waited for: so the memory that the plan counts on is there,
+//      and copies queue as it says.
 //   3. A move around the end of the step gives the argument its tier: what is
-//      fetched then is the argument itself. What was fetched from an argument
-//      in a tier already is fetched where the plan says instead.
+//      fetched then is the argument itself. If the step makes its next value,
+//      that is stored, and returned from the tier. What was fetched from an
+//      argument in a tier already is fetched where the plan says instead.
 //
 // Cost: linear in ops and in the uses of the values that move.
 // Limits: one block; a value that moves is moved as a whole.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/Offload/Passes.h"
 
+#include "lib/Analysis/StateUpdates.h"
 #include "lib/Analysis/Storages.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -44,6 +49,15 @@ struct PlacedUse {
   OpOperand *operand;
 };
 
+/// The moves of a value.
+struct Journey {
+  /// It is fetched from the tier in which it lives between steps.
+  std::optional<MoveAttr> arrival;
+  SmallVector<MoveAttr> moves;
+  /// It goes to the tier in which it lives between steps.
+  std::optional<MoveAttr> departure;
+};
+
 class Inserter {
 public:
   Inserter(FunctionOpInterface function, CostModel &model)
@@ -58,19 +72,35 @@ public:
 
 private:
   LogicalResult check(MoveAttr move);
-  void insertMoves(Value value, ArrayRef<MoveAttr> moves);
+  LogicalResult checkCopies();
+  BlockArgument getPlace(Value value);
+  void insertMoves(Value value, const Journey &journey);
+  void leave(MoveAttr move, int64_t number, Value current, Value &below);
+  Value fetch(Value value, Value below, int64_t position, int64_t until,
+              ArrayRef<PlacedUse> &uses);
+  void placeArgument(BlockArgument argument, TierAttr tier);
   SmallVector<PlacedUse> collectUses(Value value);
   unsigned positionOf(Operation *user);
   PrefetchOp getStreamedBy(Value value);
   Operation *opAt(int64_t position);
-  void setBuilderAfter(OpBuilder &builder, int64_t position);
+
+  /// What is inserted before an op, in this order.
+  enum class Step { Store, Free, Fetch, Use };
+  using Key = std::pair<Step, int64_t>;
+  /// Lets `build` insert before the op at the position, behind what is there
+  /// with a smaller key.
+  void insertAt(OpBuilder &builder, int64_t position, Key key,
+                function_ref<void()> build);
 
   FunctionOpInterface function;
   Block &block;
   Storages storages;
   SmallVector<Value> values;
   DenseMap<Operation *, unsigned> positions;
-  llvm::MapVector<Value, SmallVector<MoveAttr>> moves;
+  llvm::MapVector<Value, Journey> journeys;
+  /// By position: what was inserted there, by key. Stores are right behind the
+  /// op before.
+  DenseMap<int64_t, SmallVector<std::pair<Key, Operation *>>> inserted;
   /// Others may be placed by them until all is done.
   SmallVector<Operation *> replaced;
 };
@@ -104,14 +134,29 @@ LogicalResult Inserter::check(MoveAttr move) {
     return function.emitError("expected a tensor on the device that is no view "
                               "to move but got ")
            << value.getType() << " in " << move;
-  bool isStateOfCaller = isa<BlockArgument>(value) || getStreamedBy(value);
-  if (move.goesAround() && (!isStateOfCaller || !move.getClean()))
+  if (!move.goesAround() || getStreamedBy(value))
+    return success();
+  BlockArgument place = getPlace(value);
+  if (!place || (!storages.getStorages()[*storages.lookup(place)].isUpdated &&
+                 value != place))
     return function.emitError(
-               "expected an argument that the step leaves as it is "
+               "expected an argument, or what is its next value, "
                "to live in a tier between steps but got another "
                "value in ")
            << move;
+  if (value == place && !move.getClean())
+    return function.emitError("expected an argument that the step leaves as it "
+                              "is to be dropped but got a store in ")
+           << move;
   return success();
+}
+
+/// The argument in whose memory the value is, or null.
+BlockArgument Inserter::getPlace(Value value) {
+  std::optional<uint32_t> storage = storages.lookup(value);
+  if (!storage || !storages.getStorages()[*storage].argument)
+    return {};
+  return block.getArgument(*storages.getStorages()[*storage].argument);
 }
 
 LogicalResult Inserter::read(ArrayAttr attr) {
@@ -125,21 +170,34 @@ LogicalResult Inserter::read(ArrayAttr attr) {
     auto move = cast<MoveAttr>(entry);
     if (failed(check(move)))
       return failure();
-    moves[values[move.getValue()]].push_back(move);
+    Value value = values[move.getValue()];
+    if (!move.goesAround()) {
+      journeys[value].moves.push_back(move);
+      continue;
+    }
+    BlockArgument place = getPlace(value);
+    journeys[place ? Value(place) : value].arrival = move;
+    journeys[value].departure = move;
   }
-  for (auto &[value, list] : moves) {
-    // What goes around the end comes back first.
-    llvm::stable_sort(list, [](MoveAttr a, MoveAttr b) {
+  return checkCopies();
+}
+
+LogicalResult Inserter::checkCopies() {
+  for (auto &[value, journey] : journeys) {
+    llvm::stable_sort(journey.moves, [](MoveAttr a, MoveAttr b) {
       return a.getPrefetchBefore() < b.getPrefetchBefore();
     });
-    bool startsBelow = list.front().goesAround();
-    for (auto [number, move] : llvm::enumerate(list)) {
-      bool hasCopyBelow = startsBelow || number > 0;
+    bool hasCopyBelow = journey.arrival.has_value();
+    SmallVector<MoveAttr> moves(journey.moves);
+    if (journey.departure)
+      moves.push_back(*journey.departure);
+    for (MoveAttr move : moves) {
       if (move.getClean() && !hasCopyBelow)
         return function.emitError(
                    "expected a value with a copy below to be "
                    "dropped but got one that was never stored in ")
                << move;
+      hasCopyBelow = true;
     }
   }
   return success();
@@ -154,11 +212,30 @@ Operation *Inserter::opAt(int64_t position) {
   return position < int64_t(ops.size()) ? ops[position] : block.getTerminator();
 }
 
-void Inserter::setBuilderAfter(OpBuilder &builder, int64_t position) {
-  if (position < 0)
-    builder.setInsertionPointToStart(&block);
-  else
-    builder.setInsertionPointAfter(opAt(position));
+void Inserter::insertAt(OpBuilder &builder, int64_t position, Key key,
+                        function_ref<void()> build) {
+  auto &there = inserted[position];
+  auto next = llvm::upper_bound(
+      there, key, [](Key a, const auto &other) { return a < other.first; });
+  if (key.first == Step::Store) {
+    // Right behind what makes the value, before views that follow it.
+    Operation *before = next != there.begin() ? std::prev(next)->second
+                        : position > 0        ? opAt(position - 1)
+                                              : nullptr;
+    if (before)
+      builder.setInsertionPointAfter(before);
+    else
+      builder.setInsertionPointToStart(&block);
+  } else {
+    builder.setInsertionPoint(next != there.end() ? next->second
+                                                  : opAt(position));
+  }
+  Operation *end = &*builder.getInsertionPoint();
+  Operation *last = end->getPrevNode();
+  build();
+  Operation *first = last ? last->getNextNode() : &block.front();
+  if (first != end)
+    there.insert(next, {key, first});
 }
 
 /// All uses of the value and of its views, in order; not those by which views
@@ -212,83 +289,126 @@ static Value makeViewAgain(Value view, Value root, Operation *before,
   return mapping.lookup(view);
 }
 
-void Inserter::insertMoves(Value value, ArrayRef<MoveAttr> list) {
+/// Stores the value unless there is a copy below, and ends its residency; what
+/// was stored after `number` others of its moves is freed after what they
+/// freed.
+void Inserter::leave(MoveAttr move, int64_t number, Value current,
+                     Value &below) {
+  OpBuilder builder(function.getContext());
+  if (!below) {
+    Location loc = current.getLoc();
+    auto stored = cast<RankedTensorType>(
+        inTier(cast<RankedTensorType>(current.getType()), move.getTier()));
+    Value future;
+    insertAt(builder, move.getEvictAfter() + 1,
+             {Step::Store, move.getFreeBefore()}, [&] {
+               future = StoreOp::create(
+                   builder, loc, FutureType::get(builder.getContext(), stored),
+                   current);
+             });
+    insertAt(builder, move.getFreeBefore(), {Step::Free, number},
+             [&] { below = WaitOp::create(builder, loc, future); });
+    ++numStores;
+  }
+  if (current)
+    insertAt(builder, move.getFreeBefore(), {Step::Free, number},
+             [&] { DetachOp::create(builder, current.getLoc(), current); });
+}
+
+/// Fetches the value before op `position` for its uses from there to op
+/// `until`, which are taken off `uses`; null if there is none.
+Value Inserter::fetch(Value value, Value below, int64_t position, int64_t until,
+                      ArrayRef<PlacedUse> &uses) {
+  while (!uses.empty() && int64_t(uses.front().position) < position)
+    uses = uses.drop_front();
+  if (uses.empty() || int64_t(uses.front().position) >= until)
+    return {};
   Location loc = value.getLoc();
   OpBuilder builder(function.getContext());
-  auto deviceType = cast<RankedTensorType>(value.getType());
-  SmallVector<PlacedUse> uses = collectUses(value);
-  Value below, current = value;
   PrefetchOp streamed = getStreamedBy(value);
-  if (list.front().goesAround()) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Value future, fetched;
+  int64_t firstUse = uses.front().position;
+  insertAt(builder, position, {Step::Fetch, firstUse}, [&] {
+    future = PrefetchOp::create(
+        builder, loc,
+        FutureType::get(builder.getContext(), inTier(type, TierAttr())),
+        streamed ? makeAgain(builder, streamed.getSource()) : below);
+  });
+  insertAt(builder, firstUse, {Step::Use, 0},
+           [&] { fetched = WaitOp::create(builder, loc, future); });
+  ++numPrefetches;
+  IRMapping mapping;
+  mapping.map(value, fetched);
+  for (; !uses.empty() && int64_t(uses.front().position) < until;
+       uses = uses.drop_front())
+    uses.front().operand->set(makeViewAgain(uses.front().operand->get(), value,
+                                            opAt(firstUse), storages, mapping));
+  return fetched;
+}
+
+/// The argument lives in the tier, and so does what it is next.
+void Inserter::placeArgument(BlockArgument argument, TierAttr tier) {
+  unsigned number = argument.getArgNumber();
+  Type placed = inTier(cast<RankedTensorType>(argument.getType()), tier);
+  argument.setType(placed);
+  SmallVector<Type> inputs(function.getArgumentTypes());
+  SmallVector<Type> results(function.getResultTypes());
+  inputs[number] = placed;
+  for (auto [result, updated] : llvm::enumerate(getUpdatedArguments(function)))
+    if (updated == number)
+      results[result] = placed;
+  function.setType(FunctionType::get(function.getContext(), inputs, results));
+}
+
+void Inserter::insertMoves(Value value, const Journey &journey) {
+  SmallVector<PlacedUse> found = collectUses(value);
+  SmallVector<OpOperand *> returned;
+  BlockArgument place = getPlace(value);
+  if (journey.departure && place) {
+    // The next value of an argument is returned from where it is stored.
+    auto updates = getUpdatedArguments(function);
+    llvm::erase_if(found, [&](const PlacedUse &use) {
+      OpOperand *operand = use.operand;
+      bool isNext = operand->getOwner() == block.getTerminator() &&
+                    updates[operand->getOperandNumber()] ==
+                        std::optional<unsigned>(place.getArgNumber());
+      if (isNext)
+        returned.push_back(operand);
+      return isNext;
+    });
+  }
+  ArrayRef<PlacedUse> uses = found;
+  int64_t end = storages.getOps().size() + 1;
+  ArrayRef<MoveAttr> moves = journey.moves;
+  Value below, current = value;
+  if (journey.arrival) {
     below = value;
-    current = {};
+    int64_t until = moves.empty() ? end : moves[0].getPrefetchBefore();
+    current =
+        fetch(value, below, journey.arrival->getPrefetchBefore(), until, uses);
   }
-  const PlacedUse *next = uses.begin();
-  for (auto [number, move] : llvm::enumerate(list)) {
-    // Away.
-    bool isFirstOfStep = move.goesAround();
-    if (!isFirstOfStep) {
-      if (!below) {
-        setBuilderAfter(builder, move.getEvictAfter());
-        Type stored = inTier(deviceType, move.getTier());
-        Value future =
-            StoreOp::create(builder, loc,
-                            FutureType::get(builder.getContext(),
-                                            cast<RankedTensorType>(stored)),
-                            current);
-        builder.setInsertionPoint(opAt(move.getFreeBefore()));
-        below = WaitOp::create(builder, loc, future);
-        ++numStores;
-      }
-      builder.setInsertionPoint(opAt(move.getFreeBefore()));
-      DetachOp::create(builder, loc, current);
-    }
-    // The uses from where it comes back until it leaves again.
-    while (next != uses.end() &&
-           int64_t(next->position) < move.getPrefetchBefore())
-      ++next;
-    if (next == uses.end())
-      continue;
-    builder.setInsertionPoint(opAt(move.getPrefetchBefore()));
-    Value source = streamed ? makeAgain(builder, streamed.getSource()) : below;
-    Value future = PrefetchOp::create(
-        builder, loc, FutureType::get(builder.getContext(), deviceType),
-        source);
-    Operation *firstUser = opAt(next->position);
-    builder.setInsertionPoint(firstUser);
-    Value fetched = WaitOp::create(builder, loc, future);
-    ++numPrefetches;
-    int64_t until = number + 1 < list.size()
-                        ? list[number + 1].getPrefetchBefore()
-                        : int64_t(storages.getOps().size()) + 1;
-    IRMapping mapping;
-    mapping.map(value, fetched);
-    for (; next != uses.end() && int64_t(next->position) < until; ++next)
-      next->operand->set(makeViewAgain(next->operand->get(), value, firstUser,
-                                       storages, mapping));
-    current = fetched;
+  for (auto [number, move] : llvm::enumerate(moves)) {
+    leave(move, number, current, below);
+    int64_t until =
+        number + 1 < moves.size() ? moves[number + 1].getPrefetchBefore() : end;
+    current = fetch(value, below, move.getPrefetchBefore(), until, uses);
   }
-  if (list.front().goesAround()) {
-    builder.setInsertionPoint(opAt(list.front().getFreeBefore()));
-    if (current)
-      DetachOp::create(builder, loc, current);
-    if (streamed) {
-      replaced.append({value.getDefiningOp(), streamed});
-      return;
-    }
-    unsigned argument = cast<BlockArgument>(value).getArgNumber();
-    Type placed = inTier(deviceType, list.front().getTier());
-    value.setType(placed);
-    SmallVector<Type> inputs(function.getArgumentTypes());
-    inputs[argument] = placed;
-    function.setType(FunctionType::get(function.getContext(), inputs,
-                                       function.getResultTypes()));
-  }
+  if (journey.departure)
+    leave(*journey.departure, moves.size(), current, below);
+  for (OpOperand *operand : returned)
+    operand->set(below);
+  if (PrefetchOp streamed = getStreamedBy(value); streamed && journey.arrival)
+    replaced.append({value.getDefiningOp(), streamed});
 }
 
 void Inserter::insert() {
-  for (auto &[value, list] : moves)
-    insertMoves(value, list);
+  for (auto &[value, journey] : journeys)
+    insertMoves(value, journey);
+  for (auto &[value, journey] : journeys)
+    if (auto argument = dyn_cast<BlockArgument>(value);
+        argument && journey.arrival)
+      placeArgument(argument, journey.arrival->getTier());
   for (Operation *op : replaced)
     op->erase();
   // Views that nobody needs any more would be views of tensors in tiers, and

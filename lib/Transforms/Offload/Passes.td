@@ -8,6 +8,29 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SplitCallsPass : Pass<"offload-split-calls", "ModuleOp"> {
+  let summary = "Do calls that use much memory in parts";
+  let description = [{
+    To the planner a call is one op: all that it touches is on the device while it
+    runs. A function that touches more than `grain` bytes is cut into several
+    between its kernels, and each call of it becomes a call of each, so that what
+    is used inside a block can come and go while the block runs. Code is still
+    compiled once for all calls. Runs after `hp-fuse`, before
+    `offload-split-large-ops`.
+  }];
+  let options = [
+    Option<"grain", "grain", "int64_t", "67108864",
+           "Bytes that a part should touch at most">,
+    Option<"entry", "entry", "std::string", "\"main\"", "The entry function">,
+  ];
+  let statistics = [
+    Statistic<"numFunctions", "num-functions", "Functions that were cut">,
+    Statistic<"numParts", "num-parts", "Parts that they became">,
+  ];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::mlir::hyperparallel::supernode::SupernodeDialect"];
+}
+
 def SplitLargeOpsPass : Pass<"offload-split-large-ops", "ModuleOp"> {
   let summary = "Do ops that need more memory than there is in parts";
   let description = [{

@@ -10,7 +10,8 @@
 //   2. The caller owns the memory of arguments, so that one that leaves during
 //      the step has to live below between steps, too; and so has one that a
 //      person placed there. It is fetched as early as the memory allows, at
-//      most as early as its copy needs.
+//      most as early as its copy needs. Where the step gives it another value,
+//      that is stored after the last use, and waited for as late as it fits.
 //   3. Spills become moves of values.
 //
 // Cost: that of the planner, O((n + gaps) log n).
@@ -76,7 +77,8 @@ static bool goesAround(const Spill &spill, const TransferProblem &problem) {
 
 /// The spill that keeps an argument below from its last use in a step to its
 /// first in the next. How early it is fetched: as long as its copy takes if
-/// nothing else is under way, and not where it would not fit.
+/// nothing else is under way, and not where it would not fit. Its memory is
+/// given back accordingly late, if it has to be stored.
 static Spill aroundTheEnd(const TransferProblem &problem, uint32_t storage,
                           uint32_t tier, std::vector<int64_t> &resident) {
   int32_t count = problem.problem.operations.size();
@@ -97,15 +99,55 @@ static Spill aroundTheEnd(const TransferProblem &problem, uint32_t storage,
     resident[fetched] += size;
     wanted -= problem.problem.operations[fetched].seconds;
   }
+  int32_t freed = last + 1;
+  bool isWritten =
+      llvm::any_of(uses, [](StorageUse use) { return use.writes; });
+  double storing =
+      isWritten ? problem.problem.seconds(problem.problem.tiers[tier].out, size)
+                : 0;
+  while (freed < count && storing > 0 &&
+         resident[freed] + size <= problem.problem.capacity) {
+    resident[freed] += size;
+    storing -= problem.problem.operations[freed].seconds;
+    ++freed;
+  }
   Spill spill;
   spill.storage = storage;
   spill.after = last;
-  spill.freed = last + 1;
+  spill.freed = freed;
   spill.before = count + 1 + first;
   spill.fetched = count + 1 + fetched;
   spill.tier = tier;
-  spill.isClean = true;
   return spill;
+}
+
+/// An argument that lives below is fetched from there, and goes there whenever
+/// it leaves; what was not written since then need not be copied.
+static void settleCopies(const TransferProblem &problem,
+                         std::vector<Spill> &spills) {
+  SmallVector<SmallVector<Spill *, 2>> spillsOf(
+      problem.storages.getStorages().size());
+  SmallVector<std::optional<uint32_t>> home(spillsOf.size());
+  for (Spill &spill : spills) {
+    if (spill.storage >= spillsOf.size())
+      continue;
+    spillsOf[spill.storage].push_back(&spill);
+    if (goesAround(spill, problem))
+      home[spill.storage] = spill.tier;
+  }
+  for (auto [storage, list] : llvm::enumerate(spillsOf)) {
+    if (!home[storage])
+      continue;
+    llvm::sort(list, [](Spill *a, Spill *b) { return a->after < b->after; });
+    ArrayRef<StorageUse> uses = problem.storages.getStorages()[storage].uses;
+    const StorageUse *use = uses.begin();
+    for (Spill *spill : list) {
+      spill->tier = *home[storage];
+      spill->isClean = true;
+      for (; use != uses.end() && int64_t(use->op) <= spill->after; ++use)
+        spill->isClean &= !use->writes;
+    }
+  }
 }
 
 /// Adds what the caller's ownership of arguments asks for; true if it added
@@ -132,6 +174,8 @@ static bool settleArguments(const TransferProblem &problem, Plan &plan) {
     plan.spills.push_back(aroundTheEnd(problem, storage, *tier, resident));
     changed = true;
   }
+  if (changed)
+    settleCopies(problem, plan.spills);
   return changed;
 }
 

@@ -380,7 +380,7 @@ private:
 bool Splitter::canSplit(uint32_t storage) {
   const Storage &entry = problem.storages.getStorages()[storage];
   Value table = entry.values.front();
-  if (entry.values.size() != 1 ||
+  if (entry.values.size() != 1 || entry.isUpdated ||
       cast<RankedTensorType>(table.getType()).getRank() == 0)
     return false;
   for (StorageUse use : entry.uses) {

@@ -6,7 +6,10 @@
 //   copy
 //     in the host's memory, and may live in a tier between steps; other
 //     arguments (inputs, and what has no role) are on the device all the time;
-//   - a result is the caller's memory, on the device all the time;
+//   - a result is the caller's memory, on the device all the time; but for one
+//     that is an argument's next value (`hp.updates`): the argument's storage
+//     has been written then, so that a copy below is stale from there on, and
+//     around the end of the step;
 //   - all else lives from its first to its last use.
 //
 // Cost: linear in ops and uses.
@@ -16,6 +19,8 @@
 #include "lib/Transforms/Offload/TransferProblem.h"
 
 #include "dialects/HyperShard/HyperShard.h"
+#include "lib/Analysis/StateUpdates.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -39,6 +44,33 @@ static int64_t getNumDevices(Operation *op) {
   return devices;
 }
 
+/// The planner's number of the segment that leaves a link the least, which
+/// copies of other links may take from at the same time; -1 if there is none.
+int32_t TransferProblem::getSegment(supernode::LinkAttr link, int64_t devices) {
+  supernode::MachineAttr machine = model.getMachine();
+  supernode::SegmentAttr narrowest;
+  double rate = 0;
+  for (StringAttr name : link.getShared())
+    for (supernode::SegmentAttr segment = machine.getSegment(name); segment;
+         segment = segment.getWithin() ? machine.getSegment(segment.getWithin())
+                                       : supernode::SegmentAttr()) {
+      int64_t sharing = std::clamp<int64_t>(
+          machine.getDevicesPerUnit(segment.getScope()), 1, devices);
+      double share = segment.getBandwidth() / double(sharing);
+      if (narrowest && share >= rate)
+        continue;
+      narrowest = segment;
+      rate = share;
+    }
+  if (!narrowest)
+    return -1;
+  auto [known, isNew] = segments.try_emplace(narrowest.getName(),
+                                             int32_t(problem.segments.size()));
+  if (isNew)
+    problem.segments.push_back(rate);
+  return known->second;
+}
+
 void TransferProblem::addTiers() {
   supernode::MachineAttr machine = model.getMachine();
   StringRef memory = model.getGroup().getMemory();
@@ -56,6 +88,7 @@ void TransferProblem::addTiers() {
         return result;
       result.latency = *none;
       result.bandwidth = 1e9 / (*some - *none);
+      result.segment = getSegment(machine.getLink(from, to), devices);
       return result;
     };
     if (name == memory)
@@ -110,12 +143,14 @@ LogicalResult TransferProblem::addArgument(uint32_t number, uint32_t storage) {
   auto keep = function.getArgAttr(number, OffloadDialect::kKeepAttrName);
   auto place = function.getArgAttrOfType<TierAttr>(
       number, OffloadDialect::kPlaceAttrName);
+  const Storage &own = storages.getStorages()[storage];
+  // Where its next value could not be made in its place, it is copied there.
+  bool isCopiedTo = updated.contains(number) && !own.isUpdated;
   bool isMovable = (isState(function, number) || place) && !keep &&
-                   !tiers.empty() &&
-                   !storages.getStorages()[storage].isReturned;
+                   !tiers.empty() && !own.isReturned && !isCopiedTo;
   entry.pinned = !isMovable;
   entry.mayStartBelow = isMovable;
-  entry.clean = isMovable;
+  entry.clean = isMovable && !own.isUpdated;
   if (!place)
     return success();
   auto tier = llvm::find(tiers, place);
@@ -132,11 +167,16 @@ LogicalResult TransferProblem::addArgument(uint32_t number, uint32_t storage) {
       note << (known == tiers.front() ? " " : ", ") << known.getName();
     return diagnostic;
   }
-  if (storages.getStorages()[storage].isReturned)
+  if (own.isReturned)
     return function.emitError("expected argument ")
            << getName(storage) << " to be placed in " << place.getName()
            << " but the function returns it on the device; return a copy, or "
               "remove the placement";
+  if (isCopiedTo)
+    return function.emitError("expected argument ")
+           << getName(storage) << " to be placed in " << place.getName()
+           << " but its value is used after the step made its next one; "
+              "update it last, or remove the placement";
   places[storage] = tier - tiers.begin();
   entry.homeTier = *places[storage];
   return success();
@@ -162,6 +202,9 @@ LogicalResult TransferProblem::addStreamed(uint32_t storage) {
 
 LogicalResult TransferProblem::addStorages() {
   places.resize(storages.getStorages().size());
+  for (std::optional<unsigned> argument : getUpdatedArguments(function))
+    if (argument)
+      updated.insert(*argument);
   for (const Storage &storage : storages.getStorages()) {
     planner::Storage entry;
     entry.bytes = storage.bytes;
@@ -177,10 +220,12 @@ LogicalResult TransferProblem::addStorages() {
       problem.uses.push_back({use.op, uint32_t(number), use.reads, use.writes});
   }
   // An argument that is returned is copied to the result.
-  for (Value value :
-       function.getFunctionBody().front().getTerminator()->getOperands())
+  SmallVector<std::optional<unsigned>> updates = getUpdatedArguments(function);
+  for (auto [result, value] : llvm::enumerate(
+           function.getFunctionBody().front().getTerminator()->getOperands()))
     if (std::optional<uint32_t> storage = storages.lookup(value);
-        storage && storages.getStorages()[*storage].argument) {
+        storage && storages.getStorages()[*storage].argument &&
+        updates[result] != storages.getStorages()[*storage].argument) {
       planner::Storage copy;
       copy.bytes = llvm::alignTo(byteSize(value.getType()), kAlignment);
       copy.persistent = copy.pinned = true;

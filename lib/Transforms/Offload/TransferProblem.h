@@ -7,6 +7,7 @@
 #include "dialects/Offload/Offload.h"
 #include "lib/Analysis/Storages.h"
 #include "lib/Planner/Plan.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mlir::hyperparallel::offload {
 
@@ -37,11 +38,18 @@ struct TransferProblem {
   Value getValueAt(uint32_t storage, int64_t after) const;
 
 private:
+  /// Arguments that have another value in the next step.
+  llvm::SmallDenseSet<unsigned> updated;
+
+  int32_t getSegment(supernode::LinkAttr link, int64_t devices);
   void addTiers();
   void addOperations();
   LogicalResult addStorages();
   LogicalResult addArgument(uint32_t number, uint32_t storage);
   LogicalResult addStreamed(uint32_t storage);
+
+  /// Numbers of the problem's segments.
+  llvm::StringMap<int32_t> segments;
 };
 
 } // namespace mlir::hyperparallel::offload

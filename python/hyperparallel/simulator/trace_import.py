@@ -3,30 +3,45 @@
 
 Each op is a ``supernode.task``, each tensor a ``tensor<Nxi8>`` of its bytes:
 
-- a persistent tensor is an argument of ``@main`` (``hp.name`` is ``t17`` for tensor 17) and, if it is written, a result;
+- a persistent tensor is an argument of ``@main`` (``hp.name`` is ``t17`` for tensor 17) and, if it is written, a result
+  that updates it (``hp.updates``);
 - the first op that writes another tensor has a ``tensor.empty`` in its ``outs``, or the first that reads it, if nothing
   wrote it before (it is brought in then);
 - an op that writes a tensor again has the value of before in its ``outs``.
 
 So a value lives exactly from the first to the last op of its tensor.
+
+An argument's memory is its caller's: what leaves the device during the step has to be in a tier between steps, too. With
+``resident`` a persistent tensor is no argument, but made by a first task and read by a last one, of no seconds: then it is
+on the device at both ends of the step, as the trace says, and may leave in between like any other.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from hyperparallel.simulator.traces import Trace
+from hyperparallel.simulator.traces import Operation, Trace
 
 if TYPE_CHECKING:
     from mlir import ir
 
 
-def import_trace(trace: Trace, context: ir.Context | None = None) -> ir.Module:
+def _with_ends(trace: Trace) -> Trace:
+    """The same step between a task that makes what persists and one that reads it."""
+    kept = tuple(number for number, keep in enumerate(trace.persistent) if keep)
+    ends = (Operation("begin", 0.0, (), kept), Operation("end", 0.0, kept, ()))
+    operations = (ends[0], *trace.operations, ends[1]) if kept else trace.operations
+    return dataclasses.replace(trace, persistent=(False,) * len(trace.tensors), operations=operations)
+
+
+def import_trace(trace: Trace, context: ir.Context | None = None, *, resident: bool = False) -> ir.Module:
     """The module that does what a trace recorded.
 
     Args:
         trace: The step.
         context: Where the module is made; one of its own if None.
+        resident: Persistent tensors are on the device at both ends of the step instead of being arguments.
 
     Example:
         >>> from hyperparallel.simulator.traces import Operation, Trace
@@ -50,6 +65,8 @@ def import_trace(trace: Trace, context: ir.Context | None = None) -> ir.Module:
     if context is None:
         context = ir.Context()
         dialects.register(context)
+    if resident:
+        trace = _with_ends(trace)
     persistent = [number for number, keep in enumerate(trace.persistent) if keep]
     written = {tensor for operation in trace.operations for tensor in operation.writes}
     returned = [number for number in persistent if number in written]
@@ -72,7 +89,7 @@ def import_trace(trace: Trace, context: ir.Context | None = None) -> ir.Module:
         )
         if returned:
             main.attributes["res_attrs"] = ir.ArrayAttr.get(
-                [ir.DictAttr.get({"hp.name": name[number]}) for number in returned]
+                [ir.DictAttr.get({"hp.name": name[number], "hp.updates": name[number]}) for number in returned]
             )
         block = main.add_entry_block()
         values: dict[int, ir.Value] = dict(zip(persistent, block.arguments, strict=True))

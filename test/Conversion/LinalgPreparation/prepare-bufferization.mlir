@@ -35,3 +35,18 @@ func.func @product(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4x6xf32>
   } -> tensor<4x6xf32>
   return %y, %z : tensor<4x6xf32>, tensor<4x6xf32>
 }
+
+// Parts that are written to be put into one tensor are parts of that one.
+// CHECK-LABEL: func.func @parts(
+func.func @parts(%x: tensor<2x4xf32>) -> tensor<4x4xf32> {
+  // CHECK: %[[WHOLE:.*]] = tensor.empty() : tensor<4x4xf32>
+  // CHECK-NOT: tensor.empty
+  // CHECK: %[[PART:.*]] = tensor.extract_slice %[[WHOLE]][0, 0] [2, 4] [1, 1]
+  // CHECK: linalg.exp ins({{.*}}) outs(%[[PART]] : tensor<2x4xf32>)
+  // CHECK: tensor.insert_slice %{{.*}} into %[[WHOLE]][0, 0] [2, 4] [1, 1]
+  %e = tensor.empty() : tensor<4x4xf32>
+  %p = tensor.extract_slice %e[0, 0] [2, 4] [1, 1] : tensor<4x4xf32> to tensor<2x4xf32>
+  %a = linalg.exp ins(%x : tensor<2x4xf32>) outs(%p : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %r = tensor.insert_slice %a into %e[0, 0] [2, 4] [1, 1] : tensor<2x4xf32> into tensor<4x4xf32>
+  return %r : tensor<4x4xf32>
+}

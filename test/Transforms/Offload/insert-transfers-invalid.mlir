@@ -38,7 +38,7 @@ func.func @placed(%x: tensor<4xf32, #offload.tier<pool>>) attributes {
 
 // -----
 
-// expected-error @below {{expected an argument that the step leaves as it is to live in a tier between steps but got another value}}
+// expected-error @below {{expected an argument, or what is its next value, to live in a tier between steps but got another value}}
 func.func @around(%x: tensor<4xf32>) -> tensor<4xf32> attributes {
     offload.moves = [#offload.move<value = 1, tier = <pool>, evict_after = 1, free_before = 2, prefetch_before = 0, clean = true>]} {
   %a = arith.negf %x : tensor<4xf32>
@@ -64,4 +64,13 @@ func.func @blocks(%x: tensor<4xf32>) attributes {offload.moves = []} {
   cf.br ^next
 ^next:
   return
+}
+
+// -----
+
+// expected-error @below {{expected an argument that the step leaves as it is to be dropped but got a store in}}
+func.func @written(%x: tensor<4xf32> {hp.name = "x"}) -> tensor<4xf32> attributes {
+    offload.moves = [#offload.move<value = 0, tier = <pool>, evict_after = 0, free_before = 1, prefetch_before = 0, clean = false>]} {
+  %a = arith.negf %x : tensor<4xf32>
+  return %a : tensor<4xf32>
 }

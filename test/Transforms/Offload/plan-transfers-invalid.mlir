@@ -46,6 +46,19 @@ module attributes {supernode.machine = #supernode.machine<preset = "cpu-supernod
 
 // -----
 
+// An argument placed below whose next value cannot be made in its place.
+module attributes {supernode.machine = #supernode.machine<preset = "cpu-supernode">} {
+  // expected-error @below {{expected argument w to be placed in "pool" but its value is used after the step made its next one; update it last, or remove the placement}}
+  func.func @main(%w: tensor<4xf32> {hp.name = "w", hp.role = "parameter", offload.place = #offload.tier<pool>})
+      -> (tensor<4xf32> {hp.updates = "w"}, tensor<4xf32>) {
+    %new = arith.negf %w : tensor<4xf32>
+    %a = arith.addf %w, %new : tensor<4xf32>
+    return %new, %a : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
 // The lower tier is full, likewise.
 #machine = #supernode.machine<"box",
   groups = [<"npu" = 1, memory = "hbm", launch = 1.0e-6, vector = 1.0e9, rates = [f32 = 1.0e9]>],

@@ -32,7 +32,7 @@ def test_every_role_of_a_tensor() -> None:
         str(module)
         == """\
 module @t {
-  func.func @main(%arg0: tensor<8xi8> {hp.name = "t0", hp.role = "parameter"}) -> (tensor<8xi8> {hp.name = "t0"}) {
+  func.func @main(%arg0: tensor<8xi8> {hp.name = "t0", hp.role = "parameter"}) -> (tensor<8xi8> {hp.name = "t0", hp.updates = "t0"}) {
     %0 = tensor.empty() : tensor<4xi8>
     %1 = tensor.empty() : tensor<2xi8>
     %2:2 = supernode.task "op" ins(%arg0 : tensor<8xi8>) outs(%0, %1 : tensor<4xi8>, tensor<2xi8>) {seconds = 1.000000e+00 : f64}
@@ -42,6 +42,26 @@ module @t {
 }
 """
     )
+
+
+def test_what_persists_may_be_made_and_read_by_tasks_at_the_ends() -> None:
+    module = import_trace(trace([(8, True), (4, False)], [(1.0, [0], [1])]), resident=True)
+    assert (
+        str(module)
+        == """\
+module @t {
+  func.func @main() {
+    %0 = tensor.empty() : tensor<8xi8>
+    %1 = supernode.task "begin" outs(%0 : tensor<8xi8>) {seconds = 0.000000e+00 : f64}
+    %2 = tensor.empty() : tensor<4xi8>
+    %3 = supernode.task "op" ins(%1 : tensor<8xi8>) outs(%2 : tensor<4xi8>) {seconds = 1.000000e+00 : f64}
+    supernode.task "end" ins(%1 : tensor<8xi8>) {seconds = 0.000000e+00 : f64}
+    return
+  }
+}
+"""
+    )
+    assert simulate_program(module).tiers[0].peak == 12
 
 
 def test_labels_and_seconds_survive_text() -> None:
