@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hyperparallel.compiled import INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, CompiledTensor
+from hyperparallel.compiled import INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, CompiledTensor, Target
 from hyperparallel.enums import Role
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.local_parts import disagreement, join_array, split_array
@@ -65,7 +65,8 @@ def run_compiled(
     """
     limit = program.device_memory if device_memory is None else device_memory
     limits = {} if limit is None else {Tier.DEVICE: limit}
-    with Runtime(devices=program.mesh.num_devices, threads=threads, tier_limits=limits) as runtime:
+    backend = "cuda" if program.target is Target.CUDA else "cpu"
+    with Runtime(program.mesh.num_devices, backend=backend, threads=threads, tier_limits=limits) as runtime:
         launches = program_launches(runtime, program, values)
         seconds: list[float] = []
         statistics: RunStatistics | None = None
@@ -86,6 +87,8 @@ def program_launches(
 ) -> list[Launch]:
     """The launches of a program on all its devices, with its arguments cut and room for its results.
 
+    Where groups of devices have programs of their own, those of each group, in order.
+
     Args:
         runtime: As many devices as the program's mesh has.
         program: The program; it is loaded.
@@ -94,8 +97,13 @@ def program_launches(
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the program cannot be loaded.
     """
+    if program.programs:
+        made = [program_launches(runtime, one, values) for one in program.programs]
+        return [
+            dataclasses.replace(launch, group=number) for number, launches in enumerate(made) for launch in launches
+        ]
     mesh = program.mesh
-    devices = mesh.device_ids or tuple(range(mesh.num_devices))
+    devices = [program.first_device + device for device in mesh.device_ids or range(mesh.num_devices)]
     columns = [split_array(_value(argument, values), argument.layout, mesh) for argument in program.arguments]
     tiers = [Tier.DEVICE if argument.tier is None else Tier.HOST for argument in program.arguments]
     loaded = runtime.load(program.program_file)
@@ -127,6 +135,11 @@ def _value(argument: CompiledTensor, values: Mapping[str, Array] | Callable[[str
 
 def _join(program: CompiledProgram, launches: list[Launch]) -> dict[str, Array]:
     joined: dict[str, Array] = {}
+    if program.programs:
+        for one in program.programs:
+            last = one.first_device + one.mesh.num_devices
+            joined |= _join(one, [launch for launch in launches if one.first_device <= launch.device < last])
+        return {result.name: joined[result.name] for result in program.results}
     for index, result in enumerate(program.results):
         parts = [launch.results[index] for launch in launches]
         fault = disagreement(parts, result.shape, result.layout, program.mesh)

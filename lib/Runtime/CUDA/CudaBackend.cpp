@@ -250,9 +250,15 @@ hp_status openDevice(Context &context, int ordinal) {
 void destroyContext(hp_context *handle) {
   Context *context = contextOf(handle);
   Driver &driver = context->driver;
-  for (std::unique_ptr<Device> &device : context->devices) {
+  context->stopping = true;
+  for (std::unique_ptr<Device> &device : context->devices)
     if (device->thread.joinable())
       device->thread.join();
+  for (Program *program : context->programs) {
+    unloadModules(*program);
+    program->context = nullptr;
+  }
+  for (std::unique_ptr<Device> &device : context->devices) {
     driver.contextSet(device->handle);
     driver.contextSynchronize();
     for (EventHandle event : device->freeEvents)

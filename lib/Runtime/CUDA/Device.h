@@ -23,6 +23,7 @@
 #include <condition_variable>
 #include <csetjmp>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -118,6 +119,8 @@ struct Context {
   CublasLt products;
   std::string driverPath;
   std::vector<std::unique_ptr<Device>> devices;
+  std::mutex programMutex; ///< guards programs
+  std::set<Program *> programs;
 
   std::mutex runMutex; ///< guards the five below
   std::condition_variable runChanged;
@@ -150,7 +153,7 @@ struct Kernel {
 
 struct Program {
   const hp_backend_v1 *backend;
-  Context *context;
+  Context *context; ///< null once that was destroyed
   void *library;
   std::string path;
   std::vector<std::string> assertions; ///< by number, from 1 on
@@ -170,6 +173,8 @@ hp_status freeMemory(Device &device, void *pointer, StreamHandle stream);
 
 hp_status loadProgram(Context &context, const char *path, hp_program **out);
 hp_status unloadProgram(Program *program);
+/// Unloads a program's kernels from all devices.
+void unloadModules(Program &program);
 hp_status findEntry(Program &program, const char *entry, hp_entry_fn *out);
 hp_status findFunction(Program &program, Device &device, const char *name,
                        FunctionHandle *out);

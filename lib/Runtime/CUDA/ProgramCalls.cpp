@@ -62,19 +62,32 @@ hp_status loadProgram(Context &context, const char *path, hp_program **out) {
           static_cast<const char *>(dlsym(library, "hp_program_assertions")))
     for (; *texts; texts += std::strlen(texts) + 1)
       program->assertions.push_back(texts);
+  {
+    std::lock_guard<std::mutex> lock(context.programMutex);
+    context.programs.insert(program.get());
+  }
   *out = reinterpret_cast<hp_program *>(program.release());
   return HP_OK;
 }
 
-hp_status unloadProgram(Program *program) {
-  Driver &driver = program->context->driver;
-  for (size_t i = 0; i < program->modules.size(); ++i) {
-    Device &device = *program->context->devices[i];
-    if (!program->modules[i] || enter(device) != HP_OK)
+void unloadModules(Program &program) {
+  Driver &driver = program.context->driver;
+  for (size_t i = 0; i < program.modules.size(); ++i) {
+    Device &device = *program.context->devices[i];
+    if (!program.modules[i] || enter(device) != HP_OK)
       continue;
     driver.contextSynchronize();
-    driver.moduleUnload(program->modules[i]);
+    driver.moduleUnload(program.modules[i]);
     device.functions.clear();
+    program.modules[i] = nullptr;
+  }
+}
+
+hp_status unloadProgram(Program *program) {
+  if (Context *context = program->context) {
+    unloadModules(*program);
+    std::lock_guard<std::mutex> lock(context->programMutex);
+    context->programs.erase(program);
   }
   dlclose(program->library);
   delete program;
