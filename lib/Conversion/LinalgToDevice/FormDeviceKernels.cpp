@@ -230,6 +230,7 @@ private:
   void writeMembers(ArrayRef<Value> variables);
   void writeElements();
   void writeRow();
+  void unmarkExchanged();
   Value toIndex(Value number) {
     return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
                                         number);
@@ -410,7 +411,24 @@ func::FuncOp DeviceKernelWriter::write() {
   function->setAttr("hp.geometry",
                     builder.getDenseI64ArrayAttr({plan.blocks, plan.threads}));
   captures->markDistinctBuffers();
+  if (plan.manner == Manner::Rows)
+    unmarkExchanged();
   return function;
+}
+
+/// What one thread of a row writes, another reads: to LLVM, such a buffer must
+/// not be one that nobody else touches, or it would carry loads over barriers.
+void DeviceKernelWriter::unmarkExchanged() {
+  SmallVector<Value> written;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    for (Value init : op.getDpsInits())
+      written.push_back(getBufferRoot(init));
+  }
+  for (auto [number, captured] : llvm::enumerate(captures->getValues()))
+    if (isa<MemRefType>(captured.getType()) &&
+        llvm::is_contained(written, getBufferRoot(captured)))
+      function.removeArgAttr(number, LLVM::LLVMDialect::getNoAliasAttrName());
 }
 
 //===----------------------------------------------------------------------===//

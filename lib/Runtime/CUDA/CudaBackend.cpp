@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- CudaBackend.cpp - Contexts of "cuda", memory, and the table -------===//
 
+#include "lib/Runtime/CUDA/Collectives.h"
 #include "lib/Runtime/CUDA/Matmul.h"
 
 #include <algorithm>
@@ -196,12 +197,14 @@ hp_status applyOption(Context &context, const char *key, const char *value) {
     context.driverPath = value;
   else if (!std::strcmp(key, "libcublaslt"))
     context.products.path = value;
+  else if (!std::strcmp(key, "libnccl"))
+    context.collectives.path = value;
   else if (!std::strcmp(key, "tf32"))
     context.products.tf32 = !std::strcmp(value, "1");
   else
     return fail(HP_INVALID_ARGUMENT,
                 "back end 'cuda' has no option '%s'; it knows libcuda, "
-                "libcublaslt and tf32",
+                "libcublaslt, libnccl and tf32",
                 key);
   return HP_OK;
 }
@@ -269,6 +272,7 @@ void destroyContext(hp_context *handle) {
       driver.hostFree(entry.second);
     if (device->workspace)
       driver.free(reinterpret_cast<DevicePointer>(device->workspace));
+    forgetGroups(*device);
     forgetProducts(*device);
     driver.hostFree(device->assertionWord);
     driver.contextRelease(device->number);

@@ -17,6 +17,7 @@
 
 #include "lib/Runtime/CUDA/CublasLt.h"
 #include "lib/Runtime/CUDA/Driver.h"
+#include "lib/Runtime/CUDA/Nccl.h"
 #include "lib/Runtime/hp_backend.h"
 
 #include <atomic>
@@ -101,6 +102,7 @@ struct Device {
   /// Kernels that the running program has launched, by the address of the name.
   std::unordered_map<const char *, FunctionHandle> functions;
 
+  std::map<std::string, nccl::Comm> comms; ///< by members
   // The current run.
   std::thread thread;
   hp_launch launch = {};
@@ -117,6 +119,9 @@ struct Context {
   const hp_backend_v1 *backend;
   Driver driver;
   CublasLt products;
+  Nccl collectives;
+  /// Counts runs that failed: groups are made anew after one.
+  int64_t generation = 0;
   std::string driverPath;
   std::vector<std::unique_ptr<Device>> devices;
   std::mutex programMutex; ///< guards programs

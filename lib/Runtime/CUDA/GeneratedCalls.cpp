@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Runtime/CUDA/Device.h"
+#include "lib/Runtime/CUDA/Collectives.h"
 #include "lib/Runtime/CUDA/Matmul.h"
 
 #include <algorithm>
@@ -26,7 +26,9 @@
 
 namespace hyperparallel::runtime::cuda {
 
-namespace {
+[[noreturn]] static void leave(hp_status status) {
+  std::longjmp(*threadState().exit, status);
+}
 
 Device &currentDevice() {
   Device *device = threadState().device;
@@ -37,17 +39,61 @@ Device &currentDevice() {
   std::abort();
 }
 
-[[noreturn]] void leave(hp_status status) {
-  std::longjmp(*threadState().exit, status);
-}
-
-/// Leaves the program if the step failed, or if the run is being stopped.
 void proceed(Device &device, hp_status status) {
   if (status == HP_OK && device.context->stopping)
     status = fail(HP_CANCELLED, "the run was stopped");
   if (status != HP_OK)
     leave(status);
 }
+
+Result takeEvent(Device &device, EventHandle *out) {
+  if (device.freeEvents.empty())
+    return device.context->driver.eventCreate(out, EventWithoutTiming);
+  *out = device.freeEvents.back();
+  device.freeEvents.pop_back();
+  return Success;
+}
+
+Result followStream(Device &device, StreamHandle later, StreamHandle earlier) {
+  Driver &driver = device.context->driver;
+  EventHandle event = nullptr;
+  Result result = takeEvent(device, &event);
+  if (result == Success)
+    result = driver.eventRecord(event, earlier);
+  if (result == Success)
+    result = driver.streamWait(later, event, 0);
+  // A wait refers to the record that it saw; the event may be recorded anew.
+  if (event)
+    device.freeEvents.push_back(event);
+  return result;
+}
+
+void waitForTransfer(void *transfer) {
+  Device &device = currentDevice();
+  auto found =
+      std::find_if(device.transfers.begin(), device.transfers.end(),
+                   [&](const auto &known) { return known.get() == transfer; });
+  if (found == device.transfers.end())
+    leave(fail(HP_INVALID_ARGUMENT,
+               "expected a copy or collective that was not waited for but got "
+               "%p",
+               transfer));
+  Driver &driver = device.context->driver;
+  Result result =
+      driver.streamWait(device.streams[HP_STREAM_COMPUTE], (*found)->done, 0);
+  device.freeEvents.push_back((*found)->done);
+  device.transfers.erase(found);
+  proceed(device, driver.check(result, "waiting for a copy"));
+}
+
+void *findIn(const Import *imports, size_t count, const char *name) {
+  for (size_t i = 0; i < count; ++i)
+    if (!std::strcmp(imports[i].name, name))
+      return imports[i].function;
+  return nullptr;
+}
+
+namespace {
 
 StreamHandle computeOf(Device &device) {
   return device.streams[HP_STREAM_COMPUTE];
@@ -115,15 +161,19 @@ void rtLaunch(const char *name, int64_t blocks, int64_t threads,
 int32_t *rtAssertionWord() { return currentDevice().assertionWord; }
 
 /// The host waits for everything queued before.
-void rtRead(void *host, const void *source, int64_t bytes) {
-  Device &device = currentDevice();
+hp_status read(Device &device, void *host, const void *source, int64_t bytes) {
   Driver &driver = device.context->driver;
   Result result =
       driver.copyAsync(address(host), address(source),
                        static_cast<size_t>(bytes), computeOf(device));
   if (result == Success)
     result = driver.streamSynchronize(computeOf(device));
-  proceed(device, driver.check(result, "reading the device's memory"));
+  return driver.check(result, "reading the device's memory");
+}
+
+void rtRead(void *host, const void *source, int64_t bytes) {
+  Device &device = currentDevice();
+  proceed(device, read(device, host, source, bytes));
 }
 
 /// `host` is on the caller's stack: the copy must have left it on return.
@@ -142,29 +192,6 @@ void rtWrite(void *target, const void *host, int64_t bytes) {
 // Copies between tiers
 //===----------------------------------------------------------------------===//
 
-Result takeEvent(Device &device, EventHandle *out) {
-  if (device.freeEvents.empty())
-    return device.context->driver.eventCreate(out, EventWithoutTiming);
-  *out = device.freeEvents.back();
-  device.freeEvents.pop_back();
-  return Success;
-}
-
-/// Makes `later` go on when all that is queued on `earlier` is done.
-Result follow(Device &device, StreamHandle later, StreamHandle earlier) {
-  Driver &driver = device.context->driver;
-  EventHandle event = nullptr;
-  Result result = takeEvent(device, &event);
-  if (result == Success)
-    result = driver.eventRecord(event, earlier);
-  if (result == Success)
-    result = driver.streamWait(later, event, 0);
-  // A wait refers to the record that it saw; the event may be recorded anew.
-  if (event)
-    device.freeEvents.push_back(event);
-  return result;
-}
-
 hp_status checkTiers(int32_t target, int32_t source) {
   auto isTier = [](int32_t tier) { return tier >= 0 && tier < HP_TIER_COUNT; };
   if (isTier(target) && isTier(source) &&
@@ -177,54 +204,60 @@ hp_status checkTiers(int32_t target, int32_t source) {
 }
 
 template <typename Copies>
-void *startCopy(Device &device, bool isIncoming, int64_t bytes, Copies copies) {
+hp_status startCopy(Device &device, bool isIncoming, int64_t bytes,
+                    void **started, Copies copies) {
   Driver &driver = device.context->driver;
   StreamHandle stream =
       device.streams[isIncoming ? HP_STREAM_H2D : HP_STREAM_D2H];
   auto transfer = std::make_unique<Transfer>();
-  Result result = follow(device, stream, computeOf(device));
+  Result result = followStream(device, stream, computeOf(device));
   if (result == Success)
     result = copies(driver, stream);
   if (result == Success)
     result = takeEvent(device, &transfer->done);
   if (result == Success)
     result = driver.eventRecord(transfer->done, stream);
-  proceed(device, driver.check(result, "copying between tiers"));
+  if (result != Success)
+    return driver.check(result, "copying between tiers");
   ++device.stats.copies[isIncoming ? 0 : 1];
   device.stats.copied[isIncoming ? 0 : 1] += bytes;
   device.transfers.push_back(std::move(transfer));
-  return device.transfers.back().get();
+  *started = device.transfers.back().get();
+  return HP_OK;
 }
 
 void *rtCopyStart(void *target, int32_t targetTier, const void *source,
                   int32_t sourceTier, int64_t bytes) {
   Device &device = currentDevice();
   proceed(device, checkTiers(targetTier, sourceTier));
-  return startCopy(device, targetTier == HP_TIER_DEVICE, bytes,
-                   [&](Driver &driver, StreamHandle stream) {
-                     return bytes == 0
-                                ? Success
-                                : driver.copyAsync(
-                                      address(target), address(source),
-                                      static_cast<size_t>(bytes), stream);
-                   });
+  void *started = nullptr;
+  proceed(device, startCopy(device, targetTier == HP_TIER_DEVICE, bytes,
+                            &started, [&](Driver &driver, StreamHandle stream) {
+                              return bytes == 0
+                                         ? Success
+                                         : driver.copyAsync(
+                                               address(target), address(source),
+                                               static_cast<size_t>(bytes),
+                                               stream);
+                            }));
+  return started;
 }
 
-void *rtCopyRowsStart(void *target, const void *source, int32_t sourceTier,
-                      int64_t rowBytes, int64_t numRows, const int64_t *rows,
-                      int64_t count) {
-  Device &device = currentDevice();
-  proceed(device, checkTiers(HP_TIER_DEVICE, sourceTier));
+/// The rows are known to the device; the host waits for their numbers.
+hp_status startRows(Device &device, void *target, const void *source,
+                    int64_t rowBytes, int64_t numRows, const int64_t *rows,
+                    int64_t count, void **started) {
   std::vector<int64_t> wanted(count);
-  rtRead(wanted.data(), rows, count * static_cast<int64_t>(sizeof(int64_t)));
+  hp_status status = read(device, wanted.data(), rows,
+                          count * static_cast<int64_t>(sizeof(int64_t)));
+  if (status != HP_OK)
+    return status;
   for (int64_t row : wanted)
     if (row < 0 || row >= numRows)
-      proceed(device,
-              fail(HP_PROGRAM_ERROR,
-                   "expected the index of one of %lld rows but got %lld",
-                   static_cast<long long>(numRows),
-                   static_cast<long long>(row)));
-  return startCopy(device, /*isIncoming=*/true, rowBytes * count,
+      return fail(HP_PROGRAM_ERROR,
+                  "expected the index of one of %lld rows but got %lld",
+                  static_cast<long long>(numRows), static_cast<long long>(row));
+  return startCopy(device, /*isIncoming=*/true, rowBytes * count, started,
                    [&](Driver &driver, StreamHandle stream) {
                      Result result = Success;
                      for (int64_t i = 0; result == Success && i < count; ++i)
@@ -236,59 +269,42 @@ void *rtCopyRowsStart(void *target, const void *source, int32_t sourceTier,
                    });
 }
 
-void rtCopyWait(void *copy) {
+void *rtCopyRowsStart(void *target, const void *source, int32_t sourceTier,
+                      int64_t rowBytes, int64_t numRows, const int64_t *rows,
+                      int64_t count) {
   Device &device = currentDevice();
-  auto found = std::find_if(
-      device.transfers.begin(), device.transfers.end(),
-      [&](const auto &transfer) { return transfer.get() == copy; });
-  if (found == device.transfers.end())
-    leave(fail(HP_INVALID_ARGUMENT,
-               "hp_rt_copy_wait: expected a copy that was not waited for but "
-               "got %p",
-               copy));
-  Driver &driver = device.context->driver;
-  Result result = driver.streamWait(computeOf(device), (*found)->done, 0);
-  device.freeEvents.push_back((*found)->done);
-  device.transfers.erase(found);
-  proceed(device, driver.check(result, "waiting for a copy"));
+  proceed(device, checkTiers(HP_TIER_DEVICE, sourceTier));
+  void *started = nullptr;
+  proceed(device, startRows(device, target, source, rowBytes, numRows, rows,
+                            count, &started));
+  return started;
 }
 
 void rtLabel(const char *) {}
 void rtRangeBegin(const char *) {}
 void rtRangeEnd() {}
 
-struct Import {
-  const char *name;
-  void *function;
-};
-
-template <typename Fn>
-Import import(const char *name, Fn *function) {
-  return {name, reinterpret_cast<void *>(function)};
-}
-
 void *findImport(const char *name) {
   static const Import imports[] = {
-      import("hp_rt_alloc", rtAlloc),
-      import("hp_rt_free", rtFree),
-      import("hp_rt_device_id", rtDeviceId),
-      import("hp_rt_assert_fail", rtAssertFail),
-      import("hp_rt_matmul", rtMatmul),
-      import("hp_rt_launch", rtLaunch),
-      import("hp_rt_assertion_word", rtAssertionWord),
-      import("hp_rt_read", rtRead),
-      import("hp_rt_write", rtWrite),
-      import("hp_rt_copy_start", rtCopyStart),
-      import("hp_rt_copy_rows_start", rtCopyRowsStart),
-      import("hp_rt_copy_wait", rtCopyWait),
-      import("hp_rt_label", rtLabel),
-      import("hp_rt_range_begin", rtRangeBegin),
-      import("hp_rt_range_end", rtRangeEnd),
+      makeImport("hp_rt_alloc", rtAlloc),
+      makeImport("hp_rt_free", rtFree),
+      makeImport("hp_rt_device_id", rtDeviceId),
+      makeImport("hp_rt_assert_fail", rtAssertFail),
+      makeImport("hp_rt_matmul", rtMatmul),
+      makeImport("hp_rt_launch", rtLaunch),
+      makeImport("hp_rt_assertion_word", rtAssertionWord),
+      makeImport("hp_rt_read", rtRead),
+      makeImport("hp_rt_write", rtWrite),
+      makeImport("hp_rt_copy_start", rtCopyStart),
+      makeImport("hp_rt_copy_rows_start", rtCopyRowsStart),
+      makeImport("hp_rt_copy_wait", waitForTransfer),
+      makeImport("hp_rt_label", rtLabel),
+      makeImport("hp_rt_range_begin", rtRangeBegin),
+      makeImport("hp_rt_range_end", rtRangeEnd),
   };
-  for (const Import &known : imports)
-    if (!std::strcmp(known.name, name))
-      return known.function;
-  return nullptr;
+  if (void *found = findIn(imports, sizeof(imports) / sizeof(*imports), name))
+    return found;
+  return findCollective(name);
 }
 
 } // namespace

@@ -175,6 +175,8 @@ hp_status runStart(hp_context *handle, const hp_launch *launches,
   if (context.running > 0)
     return fail(HP_INVALID_ARGUMENT,
                 "another run of this context has not ended");
+  if (context.stopping)
+    ++context.generation;
   context.running = static_cast<int>(count);
   context.reported = false;
   context.stopping = false;

@@ -251,8 +251,11 @@ bool Parser::header(const std::string &text) {
       if (words.empty())
         continue;
       int size = 0;
-      for (const std::string &mod : split(words, '.'))
-        if (auto type = TypeNames.find(trim(mod)); type != TypeNames.end())
+      std::string spaced = words;
+      std::replace(spaced.begin(), spaced.end(), '\t', ' ');
+      for (const std::string &word : split(spaced, ' '))
+        if (auto type = TypeNames.find(word.substr(word.find('.') + 1));
+            type != TypeNames.end())
           size = sizeOf(type->second);
       std::string parameter = words.substr(words.find_last_of(" \t") + 1);
       if (size == 0 || parameter.find('[') != std::string::npos)
