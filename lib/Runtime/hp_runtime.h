@@ -7,12 +7,12 @@
  *       streams, events, programs, collectives, traces. Every call returns an
  *       `hp_status`; `hp_last_error()` holds the message of the calling
  *       thread's latest failure. Nothing is ever printed.
- *   (b) Compiled programs use `hp_rt_*` (those for devices with kernels: (c)). The current device is thread-local,
- *       so no handle is passed, and these calls return no status: a failure is
- *       recorded and control jumps (longjmp) out of the program to the
- *       executor, which frees what the device had allocated, releases the
- *       other devices and ends the run with a status. Compiled code therefore
- *       must not rely on destructors or other clean-up of its own.
+ *   (b) Compiled programs use `hp_rt_*` (those for devices with kernels: (c)).
+ * The current device is thread-local, so no handle is passed, and these calls
+ * return no status: a failure is recorded and control jumps (longjmp) out of
+ * the program to the executor, which frees what the device had allocated,
+ * releases the other devices and ends the run with a status. Compiled code
+ * therefore must not rely on destructors or other clean-up of its own.
  *
  * Conventions
  *   - Raw pointers, byte counts and integers cross this boundary; never memref

@@ -33,7 +33,11 @@ def compile_c() -> CompileC:
 @pytest.fixture(scope="session")
 def fake_gpu() -> dict[str, str]:
     """The variables that name the fakes."""
-    names = {"HP_LIBCUDA": "libhp_fake_cuda.so", "HP_LIBCUBLASLT": "libhp_fake_cublaslt.so", "HP_LIBNCCL": "libhp_fake_nccl.so"}
+    names = {
+        "HP_LIBCUDA": "libhp_fake_cuda.so",
+        "HP_LIBCUBLASLT": "libhp_fake_cublaslt.so",
+        "HP_LIBNCCL": "libhp_fake_nccl.so",
+    }
     for name in names.values():
         if not (FAKES / name).exists():
             pytest.skip(f"{name} is not built; run ninja -C build")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Our own prototypes of the CUDA driver against the vendor's header, where one is
-// at hand. Only compiled, by a test; never a part of the product.
+// Our own prototypes of the CUDA driver against the vendor's header, where one
+// is at hand. Only compiled, by a test; never a part of the product.
 #include "lib/Runtime/CUDA/Driver.h"
 
 #include <cuda.h>
@@ -9,8 +9,8 @@
 
 namespace ours = hyperparallel::runtime::cuda;
 
-// An enumeration is as wide as the number that we pass for it, and a handle is a
-// pointer; so types are alike if sizes and kinds are, argument by argument.
+// An enumeration is as wide as the number that we pass for it, and a handle is
+// a pointer; so types are alike if sizes and kinds are, argument by argument.
 template <typename Left, typename Right>
 constexpr bool alike =
     sizeof(Left) == sizeof(Right) &&
@@ -31,8 +31,8 @@ struct Same<int (*)(Left...), CUresult (*)(Right...)>
 };
 
 #define CHECK(NAME, MEMBER, PARAMETERS)                                        \
-  static_assert(Same<decltype(ours::Driver::MEMBER), decltype(&::NAME)>::value, \
-                #NAME);
+  static_assert(                                                               \
+      Same<decltype(ours::Driver::MEMBER), decltype(&::NAME)>::value, #NAME);
 HP_CUDA_DRIVER_FUNCTIONS(CHECK)
 
 static_assert(sizeof(ours::Copy2D) == sizeof(CUDA_MEMCPY2D));
