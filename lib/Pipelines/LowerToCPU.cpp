@@ -66,6 +66,7 @@ void addTensorPasses(OpPassManager &manager) {
 }
 
 void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
+  manager.addPass(createConvertIndexingToLoops());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createPrepareBufferization());
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -75,6 +76,8 @@ void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
   bufferize.allowReturnAllocsFromLoops = true;
   bufferize.useEncodingForMemorySpace = true;
   manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  // A function that updates its argument returns nothing new.
+  manager.addPass(bufferization::createDropEquivalentBufferResultsPass());
   cleanUp(manager);
   manager.addPass(createReturnAllocations());
   bufferization::BufferResultsToOutParamsPassOptions outParams;

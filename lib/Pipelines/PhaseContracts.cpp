@@ -37,8 +37,8 @@ using namespace mlir::hyperparallel::hypershard;
 static constexpr StringLiteral kRoles[] = {"input", "parameter", "buffer",
                                            "optimizer", "cache"};
 static constexpr StringLiteral kDialects[] = {
-    "builtin", "func", "linalg", "tensor",     "arith",
-    "math",    "scf",  "cf",     "hypershard", "supernode"};
+    "builtin", "func", "linalg",     "tensor",   "arith",    "math",
+    "scf",     "cf",   "hypershard", "indexing", "supernode"};
 
 static LogicalResult verifyArgument(func::FuncOp entry, unsigned index,
                                     llvm::StringSet<> &names) {
@@ -57,6 +57,29 @@ static LogicalResult verifyArgument(func::FuncOp entry, unsigned index,
   if (name && !names.insert(name.getValue()).second)
     return entry.emitError("expected arguments of different names but got ")
            << name << " twice";
+  return success();
+}
+
+/// Results that are next values of arguments.
+static LogicalResult verifyUpdates(func::FuncOp entry) {
+  llvm::StringSet<> updated;
+  for (unsigned i = 0; i < entry.getNumResults(); ++i) {
+    auto name = entry.getResultAttrOfType<StringAttr>(i, "hp.updates");
+    if (!name)
+      continue;
+    Value argument = getUpdatedArgument(entry, i);
+    if (!argument)
+      return entry.emitError("expected hp.updates of result ")
+             << i << " to be the hp.name of an argument but got " << name;
+    if (argument.getType() != entry.getResultTypes()[i])
+      return entry.emitError("expected result ")
+             << i << " to have the type of the argument " << name
+             << " that it updates, " << argument.getType() << ", but got "
+             << entry.getResultTypes()[i];
+    if (!updated.insert(name.getValue()).second)
+      return entry.emitError("expected one next value of the argument ")
+             << name << " but got two";
+  }
   return success();
 }
 
@@ -110,6 +133,8 @@ struct VerifyImportedPass final
     for (unsigned i = 0; i < main.getNumArguments(); ++i)
       if (failed(verifyArgument(main, i, names)))
         return failure();
+    if (failed(verifyUpdates(main)))
+      return failure();
     WalkResult result = getOperation().walk([](Operation *op) {
       return failed(verifyOp(op)) ? WalkResult::interrupt()
                                   : WalkResult::advance();

@@ -11,6 +11,7 @@ import dataclasses
 
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.graph import KERNEL, Argument, Graph, Node, Opaque, TensorType, Value
+from hyperparallel.frontend.indexed import SCATTER_ADD
 from hyperparallel.frontend.kernels import KernelName
 
 _SAME_VALUES = frozenset(
@@ -23,7 +24,13 @@ _SAME_VALUES = frozenset(
     }
 )
 _RESHAPES = frozenset({"aten.view.default", "aten._unsafe_view.default", "aten.reshape.default", "aten.expand.default"})
-_FILLS = {"aten.full_like.default": None, "aten.zeros_like.default": 0, "aten.ones_like.default": 1}
+_VIEWS = frozenset({"aten.view.default", "aten.expand.default", "aten.permute.default", "aten.unsqueeze.default"})
+_FILLS = {
+    "aten.full.default": None,
+    "aten.full_like.default": None,
+    "aten.zeros_like.default": 0,
+    "aten.ones_like.default": 1,
+}
 _KERNELS = {
     "aten.cumsum.default": KernelName.CUMULATIVE_SUM,
     "aten.amax.default": KernelName.MAXIMUM,
@@ -46,6 +53,7 @@ def simplify(graph: Graph, *, random: frozenset[str]) -> None:
     def current(value: Value) -> Value:
         return renamed.get(value.id, value)
 
+    fills: dict[int, Node] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
         node = node.map_values(current)
@@ -55,7 +63,9 @@ def simplify(graph: Graph, *, random: frozenset[str]) -> None:
             assert result is not None
             renamed[result] = same
         else:
-            nodes.append(_normalized(node, graph))
+            node = _normalized(node, graph)
+            node = _with_fills(node, graph, fills)
+            nodes.append(node)
     graph.nodes = nodes
     graph.outputs = [current(Value(output)).id for output in graph.outputs]
     graph.remove_dead_nodes()
@@ -67,6 +77,22 @@ def simplify(graph: Graph, *, random: frozenset[str]) -> None:
                 op=node.target,
                 module_path=node.path or None,
             )
+
+
+def _with_fills(node: Node, graph: Graph, fills: dict[int, Node]) -> Node:
+    """A view of a fill is a fill; and what adds to zeros makes them itself."""
+    (result, *_) = node.results
+    if node.target in _VIEWS and result is not None and node.args[0].id in fills:
+        fill = fills[node.args[0].id]
+        shape = graph.types[result].shape
+        node = dataclasses.replace(node, target=fill.target, args=(shape, fill.args[1]), kwargs=fill.kwargs)
+    if node.target == "aten.full.default" and result is not None:
+        fills[result] = node
+    if node.kwargs.get("kernel") == KernelName.SCATTER_ADD and node.args[2].id in fills:
+        fill = fills[node.args[2].id]
+        if fill.args[1] == 0:
+            node = dataclasses.replace(node, args=node.args[:2])
+    return node
 
 
 def _type(argument: Argument, graph: Graph) -> TensorType | None:
@@ -108,12 +134,16 @@ def _normalized(node: Node, graph: Graph) -> Node:
     if node.target in _FILLS and result is not None:
         fill = _FILLS[node.target]
         value = node.args[1] if fill is None else fill
+        if isinstance(value, bool) and result.dtype != "bool":
+            value = int(value)
         return dataclasses.replace(
             node,
             target="aten.full.default",
             args=(result.shape, value),
             kwargs={"dtype": Opaque("dtype", result.dtype)},
         )
+    if node.target == SCATTER_ADD:
+        return dataclasses.replace(node, target=KERNEL, kwargs={"kernel": KernelName.SCATTER_ADD, "dims": ()})
     if node.target in _KERNELS and result is not None:
         source = _type(node.args[0], graph)
         assert source is not None

@@ -44,6 +44,7 @@ class Launch:
         group: Launches of one group form a mesh; groups may run different programs.
         rank: Linear id of the device in its mesh.
         argument_tiers: Tier in which each argument is accounted; all in ``device`` if None.
+        updated: Those of the arguments that the entry writes to.
     """
 
     program: Program
@@ -54,6 +55,7 @@ class Launch:
     group: int = 0
     rank: int = 0
     argument_tiers: Sequence[Tier] | None = None
+    updated: Sequence[NDArray[Any]] = ()
 
 
 @dataclass(slots=True)
@@ -279,7 +281,7 @@ class Runtime:
             staging.finish_copies()
             statistics = self._run(packed, len(launches))
             for launch in launches:
-                staging.fetch(launch.device, handles[launch.device], launch.results)
+                staging.fetch(launch.device, handles[launch.device], [*launch.results, *launch.updated])
             staging.finish_copies()
             return statistics
         finally:
