@@ -11,97 +11,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/Runtime/fakes/FakeCuda.h"
-#include "lib/Runtime/CUDA/Driver.h"
-#include "test/Runtime/fakes/Ptx.h"
-#include "test/Runtime/fakes/Timelines.h"
+#include "test/Runtime/fakes/FakeDriver.h"
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <set>
 #include <sys/mman.h>
-
-#define FAKE extern "C" __attribute__((visibility("default")))
 
 using namespace fake;
 using hyperparallel::runtime::cuda::Copy2D;
 using hyperparallel::runtime::cuda::DevicePointer;
 
-namespace {
-
-constexpr int Success = 0, InvalidValue = 1, OutOfMemory = 2,
-              NoBinaryForGpu = 209, InvalidPtx = 218, InvalidContext = 201,
-              InvalidHandle = 400, NotFound = 500, Refused = 999;
-
-struct FakeStream {
-  size_t timeline;
-  int device;
-  Action current; ///< of a library, between begin and end
-};
-
-struct FakeEvent {
-  bool recorded = false;
-  Clock clock;
-  int64_t time = 0;
-};
-
-struct FakeFunction {
-  const Kernel *kernel;
-  int device;
-};
-
-struct FakeModule {
-  Module module;
-  int device;
-  std::vector<std::unique_ptr<FakeFunction>> functions;
-};
-
-int64_t number(const char *name, int64_t otherwise) {
-  const char *text = std::getenv(name);
-  return text && *text ? std::strtoll(text, nullptr, 10) : otherwise;
-}
-
-struct Driver {
-  std::mutex mutex;
-  bool isStarted = false;
-  int devices = static_cast<int>(number("HP_FAKE_CUDA_DEVICES", 4));
-  uint64_t bytes =
-      static_cast<uint64_t>(number("HP_FAKE_CUDA_BYTES", int64_t(8) << 30));
-  Timelines timelines;
-  MemoryMap memory{timelines};
-  std::set<FakeStream *> streams;
-  std::set<FakeEvent *> events;
-  std::set<FakeModule *> modules;
-  std::string message = "no error";
-  char *arena = nullptr;
-  uint64_t arenaUsed = 0;
-  int64_t launches = 0, copies = 0, libraryCalls = 0, waits = 0, refusals = 0;
-
-  ~Driver() {
-    const char *path = std::getenv("HP_FAKE_CUDA_REPORT");
-    std::FILE *file = path && *path ? std::fopen(path, "w") : nullptr;
-    if (!file)
-      return;
-    std::fprintf(
-        file,
-        "{\"launches\": %lld, \"copies\": %lld, \"library_calls\": "
-        "%lld, \"waits\": %lld, \"refusals\": %lld}\n",
-        static_cast<long long>(launches), static_cast<long long>(copies),
-        static_cast<long long>(libraryCalls), static_cast<long long>(waits),
-        static_cast<long long>(refusals));
-    std::fclose(file);
-  }
-
-  int refuse(const std::string &what) {
-    ++refusals;
-    message = "fake GPU: " + what;
-    std::fprintf(stderr, "%s\n", message.c_str());
-    return Refused;
-  }
-};
+namespace fake {
 
 Driver &driver() {
   static Driver instance;
@@ -118,8 +39,6 @@ size_t hostTimeline(Driver &d) {
 }
 
 Clock &hostClock(Driver &d) { return d.timelines.clock(hostTimeline(d)); }
-
-constexpr uint64_t ArenaBytes = uint64_t(256) << 30;
 
 /// Memory whose address was never used before.
 void *reserve(Driver &d, uint64_t bytes) {
@@ -163,17 +82,7 @@ void waitForAll(Driver &d, int device) {
       waitFor(d, stream);
 }
 
-/// HP_FAKE_STREAM(stream, handle): the stream, or leaves with an error.
-#define FAKE_STREAM(NAME, HANDLE)                                              \
-  FakeStream *NAME = streamOf(d, HANDLE);                                      \
-  if (!NAME)                                                                   \
-    return InvalidHandle;                                                      \
-  if (NAME->device != currentDevice)                                           \
-  return d.refuse("a stream of GPU " + std::to_string(NAME->device) +          \
-                  " was used while GPU " + std::to_string(currentDevice) +     \
-                  " was current")
-
-} // namespace
+} // namespace fake
 
 //===----------------------------------------------------------------------===//
 // For the other fakes
@@ -493,238 +402,4 @@ FAKE int cuLaunchHostFunc(void *handle, void (*function)(void *), void *arg) {
   }
   function(arg);
   return Success;
-}
-
-//===----------------------------------------------------------------------===//
-// Copies
-//===----------------------------------------------------------------------===//
-
-static std::string nameCopy(Driver &d, uint64_t to, uint64_t from) {
-  auto kind = [&](uint64_t address) {
-    MemoryMap::Block *block = d.memory.find(address);
-    return block && block->isDevice ? "device" : "host";
-  };
-  return std::string("a copy from ") + kind(from) + " to " + kind(to);
-}
-
-/// Notes an access; memory that the driver did not allocate is the host's.
-static std::string touch(Driver &d, const Action &action, uint64_t address,
-                         uint64_t bytes, bool writes) {
-  if (!d.memory.find(address))
-    return d.arena && address >= reinterpret_cast<uint64_t>(d.arena) &&
-                   address < reinterpret_cast<uint64_t>(d.arena) + ArenaBytes
-               ? action.what + " touches memory between allocations"
-               : "";
-  return d.memory.touch(action, address, bytes, writes);
-}
-
-FAKE int cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes,
-                       void *handle) {
-  Driver &d = driver();
-  std::lock_guard<std::mutex> lock(d.mutex);
-  FAKE_STREAM(stream, handle);
-  Action action = beginOn(d, stream, nameCopy(d, to, from));
-  std::string fault = touch(d, action, from, bytes, false);
-  if (fault.empty())
-    fault = touch(d, action, to, bytes, true);
-  if (!fault.empty())
-    return d.refuse(fault);
-  ++d.copies;
-  std::memcpy(reinterpret_cast<void *>(to),
-              reinterpret_cast<const void *>(from), bytes);
-  if (!d.memory.find(to)) // pageable memory: the call waits
-    waitFor(d, stream);
-  return Success;
-}
-
-FAKE int cuMemcpy2DAsync_v2(const Copy2D *copy, void *handle) {
-  Driver &d = driver();
-  std::lock_guard<std::mutex> lock(d.mutex);
-  FAKE_STREAM(stream, handle);
-  if (copy->srcMemoryType != 4 || copy->dstMemoryType != 4 ||
-      copy->srcPitch < copy->widthInBytes ||
-      copy->dstPitch < copy->widthInBytes)
-    return InvalidValue;
-  Action action =
-      beginOn(d, stream, nameCopy(d, copy->dstDevice, copy->srcDevice));
-  std::string fault;
-  for (size_t row = 0; fault.empty() && row < copy->height; ++row) {
-    uint64_t from = copy->srcDevice + row * copy->srcPitch;
-    uint64_t to = copy->dstDevice + row * copy->dstPitch;
-    fault = touch(d, action, from, copy->widthInBytes, false);
-    if (fault.empty())
-      fault = touch(d, action, to, copy->widthInBytes, true);
-    if (fault.empty())
-      std::memcpy(reinterpret_cast<void *>(to),
-                  reinterpret_cast<const void *>(from), copy->widthInBytes);
-  }
-  ++d.copies;
-  if (!d.memory.find(copy->dstDevice))
-    waitFor(d, stream);
-  return fault.empty() ? Success : d.refuse(fault);
-}
-
-FAKE int cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes,
-                         void *handle) {
-  Driver &d = driver();
-  std::lock_guard<std::mutex> lock(d.mutex);
-  FAKE_STREAM(stream, handle);
-  Action action = beginOn(d, stream, "a fill");
-  std::string fault = d.memory.touch(action, to, bytes, true);
-  if (!fault.empty())
-    return d.refuse(fault);
-  std::memset(reinterpret_cast<void *>(to), value, bytes);
-  return Success;
-}
-
-//===----------------------------------------------------------------------===//
-// Kernels
-//===----------------------------------------------------------------------===//
-
-FAKE int cuModuleLoadData(void **out, const void *image) {
-  Driver &d = driver();
-  std::lock_guard<std::mutex> lock(d.mutex);
-  if (currentDevice < 0)
-    return InvalidContext;
-  if (std::memcmp(image,
-                  "\x7f"
-                  "ELF",
-                  4) == 0)
-    return NoBinaryForGpu;
-  auto module = std::make_unique<FakeModule>();
-  module->device = currentDevice;
-  std::string fault;
-  if (!parsePtx(static_cast<const char *>(image), module->module, fault)) {
-    d.refuse("PTX, " + fault);
-    return InvalidPtx;
-  }
-  for (const auto &variable : module->module.variables)
-    d.memory.add(variable.second.address, variable.second.bytes, true,
-                 currentDevice, nullptr);
-  *out = module.get();
-  d.modules.insert(module.release());
-  return Success;
-}
-
-FAKE int cuModuleUnload(void *handle) {
-  Driver &d = driver();
-  std::lock_guard<std::mutex> lock(d.mutex);
-  auto *module = static_cast<FakeModule *>(handle);
-  if (!d.modules.erase(module))
-    return InvalidHandle;
-  waitForAll(d, module->device);
-  Action action = d.timelines.begin(hostTimeline(d), {}, "cuModuleUnload");
-  std::string fault;
-  for (const auto &variable : module->module.variables)
-    fault += d.memory.release(action, variable.second.address, true);
-  delete module;
-  return fault.empty() ? Success : d.refuse(fault);
-}
-
-FAKE int cuModuleGetFunction(void **out, void *handle, const char *name) {
-  Driver &d = driver();
-  std::lock_guard<std::mutex> lock(d.mutex);
-  auto *module = static_cast<FakeModule *>(handle);
-  if (!d.modules.count(module))
-    return InvalidHandle;
-  auto found = module->module.kernels.find(name);
-  if (found == module->module.kernels.end())
-    return NotFound;
-  module->functions.push_back(std::make_unique<FakeFunction>(
-      FakeFunction{&found->second, module->device}));
-  *out = module->functions.back().get();
-  return Success;
-}
-
-FAKE int cuFuncSetAttribute(void *, int attribute, int value) {
-  return attribute == 8 && value >= 0 && value <= 227 * 1024 ? Success
-                                                             : InvalidValue;
-}
-
-namespace {
-/// What a kernel has touched of an allocation.
-struct Range {
-  uint64_t low = ~uint64_t(0), high = 0;
-  void add(uint64_t begin, uint64_t end) {
-    low = std::min(low, begin);
-    high = std::max(high, end);
-  }
-};
-
-struct Touched {
-  const MemoryMap::Block *block;
-  Range read, written;
-};
-} // namespace
-
-FAKE int cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
-                        unsigned gridZ, unsigned blockX, unsigned blockY,
-                        unsigned blockZ, unsigned sharedBytes,
-                        void *streamHandle, void **parameters, void **extra) {
-  Driver &d = driver();
-  std::lock_guard<std::mutex> lock(d.mutex);
-  FAKE_STREAM(stream, streamHandle);
-  auto *function = static_cast<FakeFunction *>(handle);
-  if (!function || extra)
-    return InvalidValue;
-  const Kernel &kernel = *function->kernel;
-  if (function->device != stream->device)
-    return d.refuse("kernel " + kernel.name + " was loaded on another GPU");
-  uint64_t threads = uint64_t(blockX) * blockY * blockZ;
-  if (threads == 0 || threads > 1024 ||
-      threads > static_cast<uint64_t>(kernel.mostThreads) ||
-      uint64_t(gridX) * gridY * gridZ == 0)
-    return d.refuse("kernel " + kernel.name + " cannot have blocks of " +
-                    std::to_string(threads) + " threads");
-  if (kernel.sharedBytes > 48 * 1024)
-    return d.refuse("kernel " + kernel.name +
-                    " has more than 48 KiB of "
-                    "shared memory");
-  std::vector<uint8_t> packed(kernel.parameterBytes + 8);
-  for (size_t i = 0; i < kernel.parameterSizes.size(); ++i)
-    std::memcpy(packed.data() + kernel.parameterOffsets[i], parameters[i],
-                static_cast<size_t>(kernel.parameterSizes[i]));
-  Action action = beginOn(d, stream, "kernel " + kernel.name);
-  std::vector<Touched> touched;
-  size_t last = 0;
-  std::string outside;
-  AccessCheck check = [&](uint64_t address, int bytes, bool writes) {
-    uint64_t end = address + static_cast<uint64_t>(bytes);
-    auto holds = [&](const Touched &one) {
-      return address >= one.block->begin &&
-             end <= one.block->begin + one.block->bytes;
-    };
-    if (last >= touched.size() || !holds(touched[last])) {
-      auto found = std::find_if(touched.begin(), touched.end(), holds);
-      if (found == touched.end()) {
-        const MemoryMap::Block *block = d.memory.find(address);
-        if (!block || end > block->begin + block->bytes || block->isFreed) {
-          outside = !block           ? "outside of all allocations"
-                    : block->isFreed ? "freed by " + block->freedBy
-                                     : "over the end of an allocation";
-          return false;
-        }
-        touched.push_back({block, {}, {}});
-        found = std::prev(touched.end());
-      }
-      last = static_cast<size_t>(found - touched.begin());
-    }
-    (writes ? touched[last].written : touched[last].read).add(address, end);
-    return true;
-  };
-  const uint32_t grid[3] = {gridX, gridY, gridZ};
-  const uint32_t block[3] = {blockX, blockY, blockZ};
-  std::string fault;
-  if (!runKernel(kernel, grid, block, packed.data(), sharedBytes, check, fault))
-    return d.refuse(fault + (outside.empty() ? "" : " (" + outside + ")"));
-  for (const Touched &one : touched) {
-    if (fault.empty() && one.read.high)
-      fault = d.memory.touch(action, one.read.low, one.read.high - one.read.low,
-                             false);
-    if (fault.empty() && one.written.high)
-      fault = d.memory.touch(action, one.written.low,
-                             one.written.high - one.written.low, true);
-  }
-  ++d.launches;
-  return fault.empty() ? Success : d.refuse(fault);
 }
