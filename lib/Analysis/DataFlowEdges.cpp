@@ -97,6 +97,18 @@ static void connectCallArguments(CallOpInterface call,
     builder.connect(operands.getBase()[index], argument);
 }
 
+Value mlir::hyperparallel::getUpdatedArgument(FunctionOpInterface function,
+                                              unsigned result) {
+  auto name = function.getResultAttrOfType<StringAttr>(result, "hp.updates");
+  if (!name || function.isExternal())
+    return {};
+  for (BlockArgument argument : function.getArguments())
+    if (function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                              "hp.name") == name)
+      return argument;
+  return {};
+}
+
 /// One edge per result of a function that is called.
 static void addResultEdges(FunctionOpInterface callee,
                            ArrayRef<CallOpInterface> calls,
@@ -112,6 +124,8 @@ static void addResultEdges(FunctionOpInterface callee,
         edge.sources.push_back(&block.getTerminator()->getOpOperand(index));
     for (CallOpInterface call : calls)
       edge.targets.push_back(call->getResult(index));
+    if (Value argument = getUpdatedArgument(callee, index))
+      edge.targets.push_back(argument);
     edges.push_back(std::move(edge));
   }
 }

@@ -11,6 +11,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Value.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace mlir::hyperparallel {
@@ -21,10 +22,14 @@ struct DataFlowEdge {
   /// Block arguments and results that take the value.
   SmallVector<Value, 2> targets;
   /// Set if the edge is result `functionResult` of this function (no target in
-  /// the function itself; the results of its calls are the targets).
+  /// the function itself but the argument that it updates; the results of its
+  /// calls are the targets).
   Operation *function = nullptr;
   unsigned functionResult = 0;
 };
+
+/// The argument whose next value a result is (`hp.updates`), or null.
+Value getUpdatedArgument(FunctionOpInterface function, unsigned result);
 
 /// Every edge of ranked tensors in the module, in a fixed order. Calls of
 /// functions of the module and ops of RegionBranchOpInterface are understood.

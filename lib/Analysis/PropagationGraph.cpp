@@ -276,8 +276,12 @@ void PropagationGraph::writeShardings() {
   }
   for (auto function : module.getOps<FunctionOpInterface>())
     for (unsigned i = 0; i < function.getNumResults(); ++i)
-      if (auto it = resultIds.find({function, i}); it != resultIds.end())
-        function.setResultAttr(i, HyperShardDialect::kShardingAttrName,
-                               shardingOf(it->second));
+      if (auto it = resultIds.find({function, i}); it != resultIds.end()) {
+        // What is updated stays as it is laid out.
+        Value updated = getUpdatedArgument(function, i);
+        function.setResultAttr(
+            i, HyperShardDialect::kShardingAttrName,
+            shardingOf(updated ? ids[updated] : it->second));
+      }
   writeEdgesWithoutHome();
 }

@@ -92,6 +92,9 @@ static FailureOr<llvm::json::Array> describeEntries(ModuleOp module) {
       arguments.push_back(std::move(*tensor));
     }
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      // What updates an argument is where that was.
+      if (function.getResultAttr(i, "hp.updates"))
+        continue;
       auto tensor = describeTensor(function, function.getResultTypes()[i],
                                    function.getResultAttrDict(i));
       if (failed(tensor))

@@ -38,7 +38,8 @@ def PrepareBufferization : Pass<"hp-prepare-bufferization", "mlir::ModuleOp"> {
   let description = [{
     The last pass on tensors. Contractions whose init is zero are marked
     `hp.overwrite`; nothing that does not know the mark may follow before
-    bufferization.
+    bufferization. An argument of which a result is the next value (`hp.updates`)
+    is written in place, and the result is gone.
   }];
   let dependentDialects = [
     "mlir::bufferization::BufferizationDialect", "mlir::linalg::LinalgDialect",

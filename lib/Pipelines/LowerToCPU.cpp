@@ -72,6 +72,8 @@ static void addBufferPasses(OpPassManager &manager) {
   bufferize.allowReturnAllocsFromLoops = true;
   bufferize.useEncodingForMemorySpace = true;
   manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  // A function that updates its argument returns nothing new.
+  manager.addPass(bufferization::createDropEquivalentBufferResultsPass());
   cleanUp(manager);
   manager.addPass(createReturnAllocations());
   bufferization::BufferResultsToOutParamsPassOptions outParams;

@@ -60,6 +60,29 @@ static LogicalResult verifyArgument(func::FuncOp entry, unsigned index,
   return success();
 }
 
+/// Results that are next values of arguments.
+static LogicalResult verifyUpdates(func::FuncOp entry) {
+  llvm::StringSet<> updated;
+  for (unsigned i = 0; i < entry.getNumResults(); ++i) {
+    auto name = entry.getResultAttrOfType<StringAttr>(i, "hp.updates");
+    if (!name)
+      continue;
+    Value argument = getUpdatedArgument(entry, i);
+    if (!argument)
+      return entry.emitError("expected hp.updates of result ")
+             << i << " to be the hp.name of an argument but got " << name;
+    if (argument.getType() != entry.getResultTypes()[i])
+      return entry.emitError("expected result ")
+             << i << " to have the type of the argument " << name
+             << " that it updates, " << argument.getType() << ", but got "
+             << entry.getResultTypes()[i];
+    if (!updated.insert(name.getValue()).second)
+      return entry.emitError("expected one next value of the argument ")
+             << name << " but got two";
+  }
+  return success();
+}
+
 static LogicalResult verifyTypes(Operation *op) {
   auto isDynamic = [](Type type) {
     auto tensor = dyn_cast<TensorType>(type);
@@ -110,6 +133,8 @@ struct VerifyImportedPass final
     for (unsigned i = 0; i < main.getNumArguments(); ++i)
       if (failed(verifyArgument(main, i, names)))
         return failure();
+    if (failed(verifyUpdates(main)))
+      return failure();
     WalkResult result = getOperation().walk([](Operation *op) {
       return failed(verifyOp(op)) ? WalkResult::interrupt()
                                   : WalkResult::advance();

@@ -11,7 +11,8 @@ def VerifyImportedPass : Pass<"hp-verify-imported", "ModuleOp"> {
   let description = [{
     After phase 0: only the dialects that the compiler reads, tensors of static
     shape, an entry function, and `hp.role`s that mean something, each on a named
-    argument (`hp.name`), no name twice.
+    argument (`hp.name`), no name twice. A result with `hp.updates` is the next
+    value of the argument of that name, and has its type.
   }];
   let options = [
     Option<"entry", "entry", "std::string", "\"main\"", "The entry function">,

@@ -29,6 +29,7 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
 
 void hyperparallel::registerPasses() {
   hypershard::registerApplyPlanPass();
+  hypershard::registerInlineSegmentsPass();
   hypershard::registerExpandBatchDimsPass();
   registerHyperParallelConversionPasses();
   registerLowerToCPUPipeline();

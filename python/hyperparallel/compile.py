@@ -38,6 +38,7 @@ from hyperparallel.compiled import (
     write_arrays,
 )
 from hyperparallel.dialects import supernode
+from hyperparallel.enums import StepPhase
 from hyperparallel.errors import CompilationError
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.machines import Machine
@@ -110,10 +111,17 @@ def describe_program(model: ImportedModel, module: ir.Module | None = None) -> P
     if model.blocks:
         parsed = module or parse_program(model.mlir, f"{model.name}: model.mlir", make_context())
         for call in _calls_of_main(parsed):
-            if "hp.path" in call.attributes:
+            if "hp.path" in call.attributes and _phase_of(call) == StepPhase.FORWARD:
                 path = ir.StringAttr(call.attributes["hp.path"]).value
                 blocks.append((path, [_shape_and_dtype(result.type) for result in call.results]))
-    return make_program(model.name, model.arguments, model.results, blocks)
+    # The next value of an argument is laid out as the argument is.
+    results = [result for result in model.results if result.updates is None]
+    return make_program(model.name, model.arguments, results, blocks)
+
+
+def _phase_of(call: ir.Operation) -> str:
+    """The part of a training step that a call belongs to; a model that is not trained has forward alone."""
+    return ir.StringAttr(call.attributes["hp.phase"]).value if "hp.phase" in call.attributes else StepPhase.FORWARD
 
 
 def _calls_of_main(module: ir.Module) -> Iterator[ir.Operation]:
@@ -329,7 +337,10 @@ def _read_entry(
         for info, attributes in zip(model.arguments, _attributes(entry.arg_attrs, len(model.arguments)), strict=True)
     )
     results = tuple(
-        CompiledTensor(info.name, None, info.shape, info.dtype, _layout_of(attributes, info.name, len(info.shape)))
+        CompiledTensor(
+            *(info.name, None, info.shape, info.dtype, _layout_of(attributes, info.name, len(info.shape))),
+            updates=info.updates,
+        )
         for info, attributes in zip(model.results, _attributes(entry.result_attrs, len(model.results)), strict=True)
     )
     return arguments, results

@@ -59,6 +59,7 @@ class CompiledTensor:
         dtype: MLIR's element type, and ``ui8`` for unsigned bytes.
         layout: How it is split over the mesh.
         tier: The memory tier in which an argument lives between steps; None for the device's own memory.
+        updates: The argument whose next value a result is; it is written in the argument's place.
     """
 
     name: str
@@ -67,6 +68,7 @@ class CompiledTensor:
     dtype: str
     layout: TensorLayout
     tier: str | None = None
+    updates: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -279,6 +281,8 @@ def _tensor_json(tensor: CompiledTensor) -> dict[str, Any]:
         entry["role"] = str(tensor.role)
     if tensor.tier is not None:
         entry["tier"] = tensor.tier
+    if tensor.updates is not None:
+        entry["updates"] = tensor.updates
     return entry
 
 
@@ -289,7 +293,7 @@ def _tensor_of(entry: Mapping[str, Any], mesh: Mesh) -> CompiledTensor:
     if len(shape) != len(layout.dims):
         raise ValueError(f"{entry['name']} has {len(shape)} dimensions and a sharding of {len(layout.dims)}")
     role = Role(entry["role"]) if "role" in entry else None
-    return CompiledTensor(str(entry["name"]), role, shape, str(entry["dtype"]), layout, entry.get("tier"))
+    return CompiledTensor(str(entry["name"]), role, shape, str(entry["dtype"]), layout, entry.get("tier"), entry.get("updates"))
 
 
 def _read_manifest(path: Path) -> Mapping[str, Any]:

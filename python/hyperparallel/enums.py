@@ -34,4 +34,12 @@ class Role(StrEnum):
     CACHE = "cache"
 
 
-__all__ = ["Role", "StrEnum"]
+class StepPhase(StrEnum):
+    """What part of a training step an operation belongs to: the values of ``hp.phase``."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    UPDATE = "update"
+
+
+__all__ = ["Role", "StepPhase", "StrEnum"]

@@ -17,7 +17,7 @@ from hyperparallel.compiled import INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, C
 from hyperparallel.enums import Role
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.local_parts import disagreement, join_array, split_array
-from hyperparallel.runtime import Launch, RunStatistics, Runtime, Tier, empty, numpy_dtype
+from hyperparallel.runtime import Launch, RunStatistics, Runtime, Tier, bfloat16_to_float32, empty, numpy_dtype
 
 Array = NDArray[Any]
 
@@ -30,11 +30,13 @@ class RunResult:
         results: Global results by name; bf16 as its bits in ``uint16``.
         statistics: The last run's statistics.
         wall_seconds: Wall time of each run, in order.
+        losses: The first result of every run, of a program that updates its arguments.
     """
 
     results: Mapping[str, Array]
     statistics: RunStatistics
     wall_seconds: tuple[float, ...]
+    losses: tuple[float, ...] = ()
 
 
 def _numpy_type(tensor: CompiledTensor) -> np.dtype[Any]:
@@ -52,6 +54,8 @@ def run_compiled(
 ) -> RunResult:
     """Run a compiled program.
 
+    What a program updates stays on the devices from run to run: a training step that is repeated is a training.
+
     Args:
         program: The program.
         values: The global value of each argument: by name, or a function from names.
@@ -68,6 +72,7 @@ def run_compiled(
     with Runtime(devices=program.mesh.num_devices, threads=threads, tier_limits=limits) as runtime:
         launches = program_launches(runtime, program, values)
         seconds: list[float] = []
+        losses: list[float] = []
         statistics: RunStatistics | None = None
         for turn in range(max(1, repeat)):
             begin = time.perf_counter()
@@ -77,8 +82,10 @@ def run_compiled(
             else:
                 statistics = runtime.run(launches)
             seconds.append(time.perf_counter() - begin)
+            if any(result.updates is not None for result in program.results):
+                losses.append(_loss(program, launches))
         assert statistics is not None
-        return RunResult(_join(program, launches), statistics, tuple(seconds))
+        return RunResult(_join(program, launches), statistics, tuple(seconds), tuple(losses))
 
 
 def program_launches(
@@ -99,12 +106,18 @@ def program_launches(
     columns = [split_array(_value(argument, values), argument.layout, mesh) for argument in program.arguments]
     tiers = [Tier.DEVICE if argument.tier is None else Tier.HOST for argument in program.arguments]
     loaded = runtime.load(program.program_file)
+    updated = {result.updates for result in program.results}
     launches: list[Launch] = []
     for position, device in enumerate(devices):
         outputs = [
-            empty(result.layout.local_shape(result.shape, mesh), _numpy_type(result)) for result in program.results
+            empty(result.layout.local_shape(result.shape, mesh), _numpy_type(result))
+            for result in program.results
+            if result.updates is None
         ]
-        arguments = [column[position] for column in columns]
+        arguments = [
+            column[position] if argument.name not in updated else _own(column[position])
+            for argument, column in zip(program.arguments, columns, strict=True)
+        ]
         launches.append(
             Launch(loaded, program.entry, arguments, outputs, device=device, rank=position, argument_tiers=tiers)
         )
@@ -125,10 +138,39 @@ def _value(argument: CompiledTensor, values: Mapping[str, Array] | Callable[[str
     return array
 
 
+def _own(part: Array) -> Array:
+    """A part that a device may write to: neither the caller's array nor another device's."""
+    own = empty(part.shape, part.dtype)
+    own[...] = part
+    return own
+
+
+def _parts(program: CompiledProgram, launches: list[Launch]) -> dict[str, list[Array]]:
+    """What each device has of each result: made beside the arguments, or in the place of one."""
+    positions = {argument.name: index for index, argument in enumerate(program.arguments)}
+    parts: dict[str, list[Array]] = {}
+    made = 0
+    for result in program.results:
+        if result.updates is None:
+            parts[result.name] = [launch.results[made] for launch in launches]
+            made += 1
+        else:
+            parts[result.name] = [launch.arguments[positions[result.updates]] for launch in launches]
+    return parts
+
+
+def _loss(program: CompiledProgram, launches: list[Launch]) -> float:
+    first = program.results[0]
+    parts = _parts(program, launches)[first.name]
+    value = join_array(parts, first.shape, first.layout, program.mesh)
+    return float(bfloat16_to_float32(value) if first.dtype == "bf16" else value)
+
+
 def _join(program: CompiledProgram, launches: list[Launch]) -> dict[str, Array]:
     joined: dict[str, Array] = {}
-    for index, result in enumerate(program.results):
-        parts = [launch.results[index] for launch in launches]
+    all_parts = _parts(program, launches)
+    for result in program.results:
+        parts = all_parts[result.name]
         fault = disagreement(parts, result.shape, result.layout, program.mesh)
         if fault is not None:
             raise RuntimeFailure(f"result {result.name}: {fault}; this is a defect of the compiler, please report it")

@@ -42,7 +42,7 @@ class Phase(StrEnum):
 
 _PASSES: dict[Phase, str] = {
     Phase.IMPORTED: "hp-normalize",
-    Phase.ANNOTATED: "hypershard-apply-plan{{plan=@{plan}}}",
+    Phase.ANNOTATED: "hypershard-apply-plan{{plan=@{plan}}},hypershard-inline-segments",
     Phase.PROPAGATED: "hp-propagate",
     Phase.RESHARDED: "hp-reshard",
     Phase.PARTITIONED: "hp-partition",

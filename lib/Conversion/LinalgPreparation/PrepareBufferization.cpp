@@ -7,6 +7,9 @@
 // Runs right before one-shot bufferization; no clean-up may come between.
 //
 //   1. Arguments are read-only: weights and activations belong to the caller.
+//      Those that the program updates (`hp.updates` on a result) are written in
+//      place: what makes the next value takes the argument for its init, also
+//      in the functions that are called for it, and the result goes.
 //   2. Every use of a fill or an uninitialised tensor gets its own, so that
 //      bufferization neither copies filled buffers nor keeps them alive. (A
 //      part of it that is written to be put into it is of the same one.)
@@ -16,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/DataFlowEdges.h"
 #include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
 #include "lib/Conversion/Passes.h"
 
@@ -36,13 +40,96 @@ using linalg::GenericOp;
 
 namespace mlir::hyperparallel {
 
+static void setWritable(func::FuncOp function, unsigned number, bool value) {
+  function.setArgAttr(number,
+                      bufferization::BufferizationDialect::kWritableAttrName,
+                      BoolAttr::get(function.getContext(), value));
+}
+
 static void markArgumentsReadOnly(func::FuncOp function) {
-  Builder builder(function.getContext());
   for (unsigned number = 0; number < function.getNumArguments(); ++number)
     if (isa<TensorType>(function.getArgumentTypes()[number]))
-      function.setArgAttr(
-          number, bufferization::BufferizationDialect::kWritableAttrName,
-          builder.getBoolAttr(false));
+      setWritable(function, number, false);
+}
+
+//===----------------------------------------------------------------------===//
+// Updates
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Result `result` of a function is to be written where argument `argument` is.
+struct Update {
+  unsigned result, argument;
+  bool operator==(const Update &other) const {
+    return result == other.result && argument == other.argument;
+  }
+};
+} // namespace
+
+/// Lets what makes `value` write into `argument`, if it has a choice; `found`
+/// gets the function that is called for it, and what is to be done there.
+static void
+writeInto(Value value, BlockArgument argument,
+          SmallVectorImpl<std::pair<func::FuncOp, Update>> &found) {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || value.getType() != argument.getType())
+    return;
+  if (auto op = dyn_cast<linalg::LinalgOp>(result.getOwner())) {
+    OpOperand *init = op.getDpsInitOperand(result.getResultNumber());
+    if (init->get().getDefiningOp<tensor::EmptyOp>() &&
+        !op.payloadUsesValueFromOperand(init))
+      init->set(argument);
+    return;
+  }
+  auto call = dyn_cast<func::CallOp>(result.getOwner());
+  if (!call)
+    return;
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+      call, call.getCalleeAttr());
+  if (!callee || callee.isExternal() || !callee.isPrivate())
+    return;
+  for (auto [index, operand] : llvm::enumerate(call.getOperands()))
+    if (operand == argument)
+      found.push_back(
+          {callee, {result.getResultNumber(), static_cast<unsigned>(index)}});
+}
+
+/// Whether an argument is written in place is up to the analysis that follows;
+/// it copies where a later read would see the new value.
+static void updateInPlace(func::FuncOp entry) {
+  SmallVector<unsigned> updated;
+  SmallVector<std::pair<func::FuncOp, Update>> waiting;
+  auto returned = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
+  OpBuilder builder(returned);
+  for (unsigned i = 0; i < entry.getNumResults(); ++i) {
+    auto argument =
+        dyn_cast_or_null<BlockArgument>(getUpdatedArgument(entry, i));
+    if (!argument)
+      continue;
+    updated.push_back(i);
+    setWritable(entry, argument.getArgNumber(), true);
+    Value value = returned.getOperand(i);
+    writeInto(value, argument, waiting);
+    if (value != argument)
+      bufferization::MaterializeInDestinationOp::create(
+          builder, entry.getLoc(), argument.getType(), value, argument);
+  }
+  llvm::DenseMap<Operation *, SmallVector<Update>> known;
+  while (!waiting.empty()) {
+    auto [function, update] = waiting.pop_back_val();
+    SmallVector<Update> &updates = known[function];
+    if (llvm::is_contained(updates, update))
+      continue;
+    updates.push_back(update);
+    setWritable(function, update.argument, true);
+    Operation *end = function.getBody().front().getTerminator();
+    writeInto(end->getOperand(update.result),
+              function.getArgument(update.argument), waiting);
+  }
+  for (unsigned i : llvm::reverse(updated)) {
+    returned->eraseOperand(i);
+    (void)entry.eraseResult(i);
+  }
 }
 
 /// Results become arguments, behind the others; how many is kept.
@@ -107,7 +194,6 @@ struct PrepareBufferizationPass
     : impl::PrepareBufferizationBase<PrepareBufferizationPass> {
   void runOnOperation() override {
     getOperation().walk(markArgumentsReadOnly);
-    getOperation().walk(recordResultCount);
     markOverwriting(getOperation());
     // Fills first: each brings the tensor that it fills.
     SmallVector<Operation *> fills, empties;
@@ -118,6 +204,11 @@ struct PrepareBufferizationPass
     llvm::for_each(fills, copyForEachUse);
     getOperation().walk([&](tensor::EmptyOp op) { empties.push_back(op); });
     llvm::for_each(empties, copyForEachUse);
+    // Last, when every result has an init of its own.
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && function.getBody().hasOneBlock())
+        updateInPlace(function);
+    getOperation().walk(recordResultCount);
   }
 };
 } // namespace

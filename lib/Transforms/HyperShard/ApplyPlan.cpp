@@ -37,7 +37,14 @@ using namespace mlir::hyperparallel::hypershard;
 
 static constexpr StringLiteral kName = "hp.name";
 static constexpr StringLiteral kPath = "hp.path";
+static constexpr StringLiteral kPhase = "hp.phase";
 static constexpr StringLiteral kSharding = HyperShardDialect::kShardingAttrName;
+
+/// The part of a training step that a call belongs to; empty: no training.
+static StringRef getPhase(func::CallOp call) {
+  auto phase = call->getAttrOfType<StringAttr>(kPhase);
+  return phase ? phase.getValue() : StringRef();
+}
 
 namespace {
 
@@ -307,7 +314,8 @@ LogicalResult ApplyPlan::constrainBlocks(const PlanReader &plan) {
         path ? section.get(path.getValue()) : nullptr;
     if (path)
       known.insert(path.getValue());
-    if (!value)
+    // A plan names what blocks make going forward.
+    if (!value || (!getPhase(call).empty() && getPhase(call) != "forward"))
       return success();
     std::string what = ("block `" + path.getValue() + "`").str();
     const llvm::json::Object *results = value->getAsObject();
@@ -383,7 +391,7 @@ ApplyPlan::decideInstances(func::FuncOp main, Placements placements) {
           continue;
         const Placement &mine =
             instances[next].placements[argument.getArgNumber()];
-        if (mine.isMoved())
+        if (mine.isMoved() && getPhase(call) != "update")
           wanted[index] = mine;
       }
       callees.push_back(find(callee, std::move(wanted)));

@@ -30,12 +30,25 @@ def ApplyPlanPass : Pass<"hypershard-apply-plan", "ModuleOp"> {
     call. An argument with a `use` layout is kept as `store` says, and a
     `hypershard.constraint` to `use` stands before its first use in the innermost
     function that it is handed to: parameters of a block are gathered when the
-    block runs. Functions that calls hand differently stored arguments are cloned.
+    block runs. The update of a training step (`hp.phase`) works on what is stored.
+    Functions that calls hand differently stored arguments are cloned.
   }];
   let statistics = [
     Statistic<"numConstraints", "num-constraints", "Constraints inserted">,
     Statistic<"numSpecialised", "num-functions-specialised",
               "Functions cloned because the plan treats their calls differently">,
+  ];
+}
+
+def InlineSegmentsPass : Pass<"hypershard-inline-segments", "ModuleOp"> {
+  let summary = "Put functions that are no blocks back where they are called";
+  let description = [{
+    Import makes a function of everything in a training step. Those that are
+    called once and are marked `hp.segment` are written in place of their calls;
+    blocks stay functions.
+  }];
+  let statistics = [
+    Statistic<"numInlined", "num-inlined", "Segments put back">,
   ];
 }
 

@@ -16,12 +16,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hyperparallel.cli import training
 from hyperparallel.cli.console import Talk
+from hyperparallel.cli.training import Checked
 from hyperparallel.errors import HyperParallelError, ImportModelError, PlanError, RuntimeFailure
 
 if TYPE_CHECKING:
     from hyperparallel.cli.models import Model
-    from hyperparallel.compare import Comparison
     from hyperparallel.compiled import CompiledProgram
     from hyperparallel.execute import RunResult
     from hyperparallel.plan import Plan, ResolvedPlan
@@ -60,6 +61,10 @@ def import_command(arguments: argparse.Namespace) -> int:
         raise ImportModelError(f"{arguments.model} is a directory; expected a Python file with build()")
     talk = Talk(arguments.quiet)
     model = _open(arguments, talk)
+    if arguments.train and not model.imported.microbatches:
+        raise ImportModelError(
+            f"{arguments.model} does not say how it is trained; let build() return a Training behind the inputs"
+        )
     with new_directory(arguments.output, replaces=MANIFEST_FILE) as made:
         save_model(model, made)
     if arguments.json:
@@ -184,6 +189,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         return _run_saved(arguments, talk, program, begin)
     _plan_of(arguments)
     model = _open(arguments, talk)
+    training.check_steps(arguments, model.imported.microbatches > 0)
     if not model.imported.has_weights:
         raise RuntimeFailure(f"{model.imported.name} was imported without weights and cannot be run")
     resolved = _resolve(arguments, model)
@@ -193,20 +199,21 @@ def run_command(arguments: argparse.Namespace) -> int:
         run = _execute(
             arguments, talk, program, lambda name: values[name] if name in names else model.imported.weight(name)
         )
-        comparison = _check(arguments, talk, dataclasses.replace(model, inputs=values), run)
+        checked = _check(arguments, talk, dataclasses.replace(model, inputs=values), run)
         cached = {"import": model.was_cached, "compile": was_cached}
-        return _report(arguments, talk, program, run, comparison, begin, cached)
+        return _report(arguments, talk, program, run, checked, begin, cached)
 
 
 def _run_saved(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, begin: float) -> int:
     from hyperparallel.execute import saved_values
 
+    training.check_steps(arguments, any(result.updates is not None for result in program.results))
     values = {**saved_values(program), **_given_inputs(arguments)}
     run = _execute(arguments, talk, program, values)
-    comparison = None
+    checked = None
     if arguments.check:
-        comparison = _check(arguments, talk, _model_of(program, values), run)
-    return _report(arguments, talk, program, run, comparison, begin, {"import": True, "compile": True})
+        checked = _check(arguments, talk, _model_of(program, values), run)
+    return _report(arguments, talk, program, run, checked, begin, {"import": True, "compile": True})
 
 
 def _model_of(program: CompiledProgram, values: Mapping[str, Any]) -> Model:
@@ -219,7 +226,7 @@ def _model_of(program: CompiledProgram, values: Mapping[str, Any]) -> Model:
         for entry in program.arguments
         if entry.role is not None
     )
-    results = tuple(ResultInfo(entry.name, entry.shape, entry.dtype) for entry in program.results)
+    results = tuple(ResultInfo(entry.name, entry.shape, entry.dtype, entry.updates) for entry in program.results)
     imported = ImportedModel(
         program.name, "", arguments, results, has_weights=True, _read_weight=lambda name: values[name]
     )
@@ -256,7 +263,7 @@ def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram
         run = run_compiled(
             program,
             values,
-            repeat=arguments.repeat,
+            repeat=arguments.steps or arguments.repeat,
             threads=arguments.threads,
             trace=trace,
             device_memory=arguments.device_memory,
@@ -266,7 +273,7 @@ def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram
         return run
 
 
-def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResult) -> Comparison | None:
+def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResult) -> Checked | None:
     from hyperparallel.cli.models import reference_results
     from hyperparallel.compare import compare
     from hyperparallel.runtime import bfloat16_to_float32
@@ -274,9 +281,11 @@ def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResu
     if not arguments.check:
         return None
     with talk.step("check"):
+        if run.losses:
+            return training.check(model, run, arguments.tolerance)
         wide = {entry.name for entry in model.imported.results if entry.dtype == "bf16"}
         got = {name: bfloat16_to_float32(value) if name in wide else value for name, value in run.results.items()}
-        return compare(got, reference_results(model), arguments.tolerance)
+        return Checked(compare(got, reference_results(model), arguments.tolerance))
 
 
 @contextlib.contextmanager
@@ -369,7 +378,7 @@ def _report(
     talk: Talk,
     program: CompiledProgram,
     run: RunResult,
-    comparison: Comparison | None,
+    checked: Checked | None,
     begin: float,
     cached: Mapping[str, bool],
 ) -> int:
@@ -392,6 +401,11 @@ def _report(
         "results": {entry.name: {"shape": list(entry.shape), "dtype": entry.dtype} for entry in program.results},
         "cached": dict(cached),
     }
+    if run.losses:
+        report["losses"] = list(run.losses)
+    comparison = None if checked is None else checked.comparison
+    if checked is not None and checked.losses:
+        report["reference_losses"] = list(checked.losses)
     if comparison is not None:
         report |= {
             "ok": comparison.ok,
@@ -447,7 +461,12 @@ def _in_words(report: Mapping[str, Any]) -> str:
 
     mesh = ",".join(f"{name}={size}" for name, size in report["mesh"].items())
     lines = [f"{report['model']} on {report['devices']} devices ({mesh})"]
+    if "losses" in report:
+        losses = report["losses"]
+        lines.append(f"  training     {len(losses)} steps, loss {losses[0]:.6g} to {losses[-1]:.6g}")
     for name, entry in report["results"].items():
+        if "losses" in report:
+            break  # the loss, and what was there before
         lines.append(f"  result       {name}: {'x'.join(str(size) for size in entry['shape'])} {entry['dtype']}")
     if "max_rel_error" in report:
         verdict = "equal to PyTorch" if report["ok"] else "NOT equal to PyTorch"

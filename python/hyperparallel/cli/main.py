@@ -88,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("model", type=Path, metavar="MODEL.py", help="a Python file with build()")
     verb.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the directory to make")
     verb.add_argument("--flat", action="store_true", help="one function, instead of one for each distinct block")
+    verb.add_argument("--train", action="store_true", help="refuse a model file that does not say how it is trained")
     _model_options(verb)
 
     verb = _verb(verbs, "plan", commands.plan_command, "fit a plan to a model and say what each rule matched")
@@ -129,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tolerance", type=_positive, default=1e-4, metavar="X", help="largest relative error (default 1e-4)"
     )
     verb.add_argument("--repeat", type=_count, default=1, metavar="N", help="run N times; the last one is reported")
+    verb.add_argument("--steps", type=_count, metavar="N", help="train for N steps on the same batch (default 1)")
     verb.add_argument("--inputs", type=Path, metavar="FILE.npz", help="inputs by name, instead of the example inputs")
     verb.add_argument("--results", type=Path, metavar="FILE.npz", help="write the results here")
     verb.add_argument(

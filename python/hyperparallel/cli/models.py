@@ -106,6 +106,18 @@ def open_model(
 
 
 def _import(loaded: LoadedModel, talk: Talk, flat: bool) -> ImportedModel:
+    if loaded.training is not None:
+        from hyperparallel.frontend.training import import_training
+
+        return import_training(
+            loaded.module,
+            loaded.args,
+            loaded.kwargs,
+            training=loaded.training,
+            name=loaded.name,
+            block_paths=None if flat else "auto",
+            progress=lambda _stage, done, total: talk.advance(done, total),
+        )
     from hyperparallel.frontend.torch import import_model
 
     return import_model(
@@ -190,6 +202,8 @@ def example_inputs(loaded: LoadedModel) -> dict[str, NDArray[Any]]:
 
     taken = {name for name, _ in _state(loaded.module)}
     inputs = name_inputs(bind_call(loaded.module, loaded.args, loaded.kwargs), taken)
+    if loaded.training is not None:
+        inputs = {**inputs, **loaded.training.targets}
     if any(tensor.is_meta or isinstance(tensor, FakeTensor) for tensor in inputs.values()):
         return {}
     return {name: to_array(tensor) for name, tensor in inputs.items()}
@@ -207,7 +221,7 @@ def reference_results(model: Model) -> dict[str, NDArray[Any]]:
 
     from hyperparallel.frontend.signature import name_results
 
-    loaded = model.loaded or _rebuild(model)
+    loaded = rebuild(model)
     with torch.no_grad():
         named = name_results(loaded.module(*loaded.args, **loaded.kwargs))
     import numpy as np
@@ -219,7 +233,14 @@ def reference_results(model: Model) -> dict[str, NDArray[Any]]:
     return results
 
 
-def _rebuild(model: Model) -> LoadedModel:
+def rebuild(model: Model) -> LoadedModel:
+    """The module that was imported, with the values that the program is run with.
+
+    Raises:
+        ImportModelError: If the model file is not known or no longer there, or builds another model.
+    """
+    if model.loaded is not None:
+        return model.loaded
     import torch
 
     from hyperparallel.frontend.model_file import load_model_file
@@ -234,7 +255,7 @@ def _rebuild(model: Model) -> LoadedModel:
     state = dict(_state(loaded.module))
     with torch.no_grad():
         for argument in model.imported.arguments:
-            if argument.role is Role.INPUT:
+            if argument.role in (Role.INPUT, Role.OPTIMIZER):
                 continue
             if argument.name not in state or tuple(state[argument.name].shape) != argument.shape:
                 raise ImportModelError(
@@ -248,7 +269,11 @@ def _rebuild(model: Model) -> LoadedModel:
             raise ImportModelError(f"comparing with PyTorch needs a value for the input {missing[0]}")
         tensors = [_to_tensor(model.inputs[name], tensor.dtype) for name, tensor in inputs.items()]
         args, kwargs = call.with_tensors(tensors)
-    return dataclasses.replace(loaded, args=args, kwargs=kwargs)
+        training = loaded.training
+        if training is not None:
+            targets = {name: _to_tensor(model.inputs[name], kept.dtype) for name, kept in training.targets.items()}
+            training = dataclasses.replace(training, targets=targets)
+    return dataclasses.replace(loaded, args=args, kwargs=kwargs, training=training)
 
 
 def _to_tensor(array: NDArray[Any], dtype: torch.dtype) -> torch.Tensor:
@@ -278,6 +303,10 @@ def _from_cache(key: str, loaded: LoadedModel) -> ImportedModel | None:
     except ImportModelError:
         return None
     state = dict(_state(loaded.module))
+    if loaded.training is not None:
+        from hyperparallel.frontend.optimizers import named_optimizer_state
+
+        state |= named_optimizer_state(loaded.training.optimizer, dict(loaded.module.named_parameters()))
     for argument in imported.arguments:
         if argument.role is Role.INPUT:
             continue
@@ -321,6 +350,13 @@ def _key(path: Path, overrides: Mapping[str, Any], loaded: LoadedModel, flat: bo
     seen: dict[int, str] = {}
     parts += [f"{name} is {seen.setdefault(id(tensor), name)}" for name, tensor in _state(loaded.module)]
     parts.append(_plain({"args": loaded.args, "kwargs": loaded.kwargs}, 0, values=False))
+    if loaded.training is not None:
+        from hyperparallel.frontend.optimizers import rules_of
+
+        training = loaded.training
+        parts += [f"{name}: {rule}" for name, rule in rules_of(training.optimizer, dict(_state(loaded.module))).items()]
+        described = {field.name: getattr(training, field.name) for field in dataclasses.fields(training)}
+        parts.append(_plain({key: value for key, value in described.items() if key != "optimizer"}, 0, values=False))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 

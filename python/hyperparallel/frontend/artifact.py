@@ -36,7 +36,7 @@ MLIR_FILE = "model.mlir"
 WEIGHTS_FILE = "model.safetensors"
 MANIFEST_FILE = "model.json"
 _FORMAT = "hyperparallel-model"
-_VERSION = 1
+_VERSION = 2
 
 # element type -> (safetensors name, NumPy type of the same width, bytes)
 _ELEMENTS = {
@@ -79,19 +79,34 @@ class ArgumentInfo:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ResultInfo:
-    """One result of ``@main``: its name in the model's output, sizes and element type."""
+    """One result of ``@main``.
+
+    Attributes:
+        name: Its name in the model's output; of a next value, the argument's.
+        shape: Its sizes.
+        dtype: Its element type.
+        updates: The argument whose next value it is, and in whose place it is written.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    updates: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BlockInfo:
-    """One call of a block: the module's path, and the function that it calls."""
+    """One call of a block.
+
+    Attributes:
+        path: The module's path.
+        function: What it calls.
+        phase: The part of a training step; empty for a model that is not trained.
+    """
 
     path: str
     function: str
+    phase: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,11 +116,12 @@ class ImportedModel:
     Attributes:
         name: What the model is called.
         mlir: The program: linalg on tensors, entry ``@main``.
-        arguments: The arguments of ``@main`` in order: inputs, parameters, buffers.
+        arguments: The arguments of ``@main`` in order: inputs, parameters, buffers, optimizer state.
         results: The results of ``@main`` in order.
         blocks: The block calls of ``@main`` in order.
         unused: Parameters and buffers of the module that the program does not need; they are no arguments.
         has_weights: Whether values of parameters and buffers are at hand.
+        microbatches: Parts in which a training step takes its batch; 0 for a model that is not trained.
     """
 
     name: str
@@ -115,6 +131,7 @@ class ImportedModel:
     blocks: tuple[BlockInfo, ...] = ()
     unused: tuple[str, ...] = ()
     has_weights: bool = False
+    microbatches: int = 0
     _read_weight: Callable[[str], Array] | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def weight(self, name: str) -> Array:
@@ -157,6 +174,7 @@ class ImportedModel:
             "results": [dataclasses.asdict(entry) for entry in self.results],
             "blocks": [dataclasses.asdict(entry) for entry in self.blocks],
             "unused": self.unused,
+            "microbatches": self.microbatches,
         }
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -212,17 +230,17 @@ class ImportedModel:
                 ArgumentInfo(e["name"], Role(e["role"]), tuple(e["shape"]), e["dtype"], tuple(e["aliases"]))
                 for e in manifest["arguments"]
             )
-            results = tuple(ResultInfo(e["name"], tuple(e["shape"]), e["dtype"]) for e in manifest["results"])
-            blocks = tuple(BlockInfo(e["path"], e["function"]) for e in manifest["blocks"])
+            results = tuple(ResultInfo(e["name"], tuple(e["shape"]), e["dtype"], e["updates"]) for e in manifest["results"])
+            blocks = tuple(BlockInfo(e["path"], e["function"], e["phase"]) for e in manifest["blocks"])
             name, unused, has_weights = manifest["name"], tuple(manifest["unused"]), bool(manifest["has_weights"])
-            identity = manifest["id"]
+            identity, microbatches = manifest["id"], int(manifest["microbatches"])
         except (KeyError, TypeError, ValueError) as error:
             raise ImportModelError(f"{path / MANIFEST_FILE} is damaged ({error!r}); import the model again") from error
         reader = None
         if has_weights:
             weights = [entry for entry in arguments if entry.role is not Role.INPUT]
             reader = _open_weights(path / WEIGHTS_FILE, weights, identity)
-        return ImportedModel(name, mlir, arguments, results, blocks, unused, has_weights, reader)
+        return ImportedModel(name, mlir, arguments, results, blocks, unused, has_weights, microbatches, reader)
 
 
 def _write_atomically(path: Path, write: Callable[[IO[bytes]], Any]) -> None:

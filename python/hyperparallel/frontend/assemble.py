@@ -3,8 +3,9 @@
 
 1. Calls of kernels are replaced by the kernels' text.
 2. The text is parsed and verified by the stock ``mlir`` package.
-3. Names, roles and module paths are attached.
-4. Constants of ``float64`` that are only ever narrowed become constants of the narrow type.
+3. Names, roles, module paths and phases are attached.
+4. What is done for each microbatch is put into a loop (``microbatches.py``).
+5. Constants of ``float64`` that are only ever narrowed become constants of the narrow type.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hyperparallel.enums import StepPhase
 from hyperparallel.errors import ImportModelError
+from hyperparallel.frontend.graph import Node
 from hyperparallel.frontend.kernels import Kernel
+from hyperparallel.frontend.microbatches import Microbatches, loop_over_microbatches
 
 _KERNEL_CALL = re.compile(r"^\s*(%[\w#]+) = (?:func\.)?call @(hp_kernel_\d+)\((%[\w#]+)\) : .*$", re.MULTILINE)
 _KERNEL_DECLARATION = re.compile(r"^\s*func\.func private @hp_kernel_\d+\(.*$\n?", re.MULTILINE)
@@ -25,8 +29,11 @@ def assemble(
     *,
     kernels: Mapping[str, Kernel],
     argument_attributes: Sequence[Mapping[str, str | Sequence[str]]],
-    result_names: Sequence[str],
-    call_paths: Sequence[str],
+    result_attributes: Sequence[Mapping[str, str | Sequence[str]]],
+    calls: Sequence[Node],
+    segments: frozenset[str] = frozenset(),
+    with_phases: bool = False,
+    microbatches: Microbatches | None = None,
 ) -> str:
     """Return the text of the finished module.
 
@@ -34,8 +41,11 @@ def assemble(
         text: What the worker returned; ``@main`` is its entry.
         kernels: The kernels that the text calls, by function name.
         argument_attributes: For each argument of ``@main``, what to attach to it.
-        result_names: The name of each result of ``@main``.
-        call_paths: The module path of each call in ``@main``, in order.
+        result_attributes: For each result of ``@main``, what to attach to it.
+        calls: The calls in ``@main``, in order.
+        segments: The functions that are marked as segments.
+        with_phases: Attach the phases of calls, too.
+        microbatches: How many, and which inputs are split into them.
 
     Raises:
         ImportModelError: The text is not a valid module.
@@ -60,12 +70,19 @@ def assemble(
             raise ImportModelError(f"the lowered model is not valid MLIR: {error}") from error
         main = _find_main(module)
         main.attributes["arg_attrs"] = ir.ArrayAttr.get([_dictionary(ir, entry) for entry in argument_attributes])
-        main.attributes["res_attrs"] = ir.ArrayAttr.get([_dictionary(ir, {"hp.name": name}) for name in result_names])
-        calls = [op.operation for op in main.regions[0].blocks[0] if op.operation.name == "func.call"]
-        for call, path in zip(calls, call_paths, strict=True):
-            call.attributes["hp.path"] = ir.StringAttr.get(path)
+        main.attributes["res_attrs"] = ir.ArrayAttr.get([_dictionary(ir, entry) for entry in result_attributes])
+        found = [op.operation for op in main.regions[0].blocks[0] if op.operation.name == "func.call"]
+        for operation, call in zip(found, calls, strict=True):
+            operation.attributes["hp.path"] = ir.StringAttr.get(call.path)
+            if with_phases:
+                operation.attributes["hp.phase"] = ir.StringAttr.get(str(call.phase))
         for function in module.body:
+            if function.attributes["sym_name"].value in segments:
+                function.attributes["hp.segment"] = ir.UnitAttr.get()
             _narrow_constants(ir, function)
+        if microbatches is not None:
+            updates = [call.phase is StepPhase.UPDATE for call in calls]
+            loop_over_microbatches(ir, main, microbatches, dict(zip(found, updates, strict=True)))
         module.operation.verify()
         return str(module)
 

@@ -9,6 +9,8 @@ PyTorch's core decompositions do most of it. What is our own has one of these re
   ``[B*S, K] x [K, N]``, never a batched product that copies the weight for every batch entry.
 - Softmax takes its maximum without looking for the place of it, which torch-mlir's lowering also computes.
 - Small integer powers become products, as PyTorch's own kernels compute them.
+- The loss of a class compares class numbers and selects, in both directions: it neither gathers nor scatters, and is
+  split along classes as any elementwise operator.
 - The tanh form of GELU keeps its tanh: torch-mlir puts a polynomial in its place that is off by 5e-5.
 """
 
@@ -99,6 +101,10 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
             aten.addmm.default: _addmm,
             aten.baddbmm.default: _baddbmm,
             aten.addmv.default: _addmv,
+            aten.nll_loss_forward.default: _nll_loss,
+            aten.nll_loss2d_forward.default: _nll_loss,
+            aten.nll_loss_backward.default: _nll_loss_backward,
+            aten.nll_loss2d_backward.default: _nll_loss_backward,
         }
     )
     return table
@@ -290,6 +296,44 @@ def _baddbmm(bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: floa
 def _addmv(bias: Tensor, a: Tensor, x: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     product = _scaled(torch.mv(a, x), alpha)
     return product if beta == 0 else product + _scaled(bias, beta)
+
+
+def _class_weights(x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor, int]:
+    """Which element belongs to the target class, the weight of each target, and the dimension of classes."""
+    dim = 0 if x.dim() == 1 else 1
+    shape = [1] * x.dim()
+    shape[dim] = x.shape[dim]
+    classes = torch.arange(x.shape[dim], device=x.device).view(shape)
+    hit = (classes == target.unsqueeze(dim)) & (target != ignore_index).unsqueeze(dim)
+    taken = torch.ones([], dtype=x.dtype) if weight is None else weight.view(shape)
+    return hit, torch.where(hit, taken, torch.zeros([], dtype=x.dtype)), dim
+
+
+def _nll_loss(
+    x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
+) -> tuple[Tensor, Tensor]:
+    hit, weights, dim = _class_weights(x, target, weight, ignore_index)
+    loss = -torch.where(hit, x if weight is None else x * weights, torch.zeros([], dtype=x.dtype)).sum(dim)
+    if reduction == 0:
+        return loss, x.new_zeros([])
+    total = weights.sum()
+    return (loss.sum() / total if reduction == 1 else loss.sum()), total
+
+
+def _nll_loss_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Tensor,
+) -> Tensor:
+    hit, weights, dim = _class_weights(x, target, weight, ignore_index)
+    if reduction == 1:
+        grad = grad / total_weight
+    each = grad.unsqueeze(dim) if reduction == 0 else grad
+    return torch.where(hit, -each if weight is None else -each * weights, torch.zeros([], dtype=x.dtype))
 
 
 class Rewrites(TorchFunctionMode):

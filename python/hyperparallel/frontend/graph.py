@@ -18,6 +18,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from hyperparallel.enums import StepPhase
+
 CALL = "hp.call"
 KERNEL = "hp.kernel"
 
@@ -62,6 +64,7 @@ class Node:
         structure: ``single`` for one tensor, ``tuple`` or ``list`` for several.
         path: The module whose forward function ran it, such as ``model.layers.3.mlp``.
         instance: The block it belongs to, as a number counted in the order of calls; -1 outside of blocks.
+        phase: The part of a training step it belongs to.
     """
 
     target: str
@@ -71,6 +74,7 @@ class Node:
     structure: str
     path: str
     instance: int = -1
+    phase: StepPhase = StepPhase.FORWARD
 
     def values(self) -> Iterator[Value]:
         """Yield every tensor argument, repeats included."""

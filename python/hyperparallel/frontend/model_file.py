@@ -8,7 +8,8 @@ The contract: the file defines a function
         return module, example_args, example_kwargs
 
 with keyword parameters that all have defaults. ``module`` is a ``torch.nn.Module``, ``example_args`` a tuple and
-``example_kwargs`` a dict for its ``forward``. Equal overrides must give equal weights and inputs (fix the seeds): the
+``example_kwargs`` a dict for its ``forward``. A last entry of the class ``Training`` (``frontend/training_step.py``) says
+how the model is trained: the program is a training step then. Equal overrides must give equal weights and inputs (fix the seeds): the
 product builds a model once to import it and again to check a run against PyTorch. The files in ``examples/`` follow it.
 """
 
@@ -30,7 +31,9 @@ from hyperparallel.errors import ImportModelError, MissingDependencyError
 if TYPE_CHECKING:
     import torch
 
-_CONTRACT = "(module, example_args) or (module, example_args, example_kwargs)"
+    from hyperparallel.frontend.training_step import Training
+
+_CONTRACT = "(module, example_args) or (module, example_args, example_kwargs), and a Training behind them to train it"
 _INSTALL = {
     "torch": "pip install 'hyperparallel[torch]'",
     "transformers": "pip install 'hyperparallel[torch]'",
@@ -46,12 +49,14 @@ class LoadedModel:
         module: The model.
         args: Example positional arguments.
         kwargs: Example keyword arguments.
+        training: How it is trained, if it is.
     """
 
     name: str
     module: torch.nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    training: Training | None = None
 
 
 def parse_overrides(entries: Iterable[str]) -> dict[str, Any]:
@@ -152,6 +157,11 @@ def _check_overrides(build: Any, overrides: Mapping[str, Any], file: Path) -> No
 def _check_built(built: Any, file: Path) -> LoadedModel:
     import torch
 
+    from hyperparallel.frontend.training_step import Training
+
+    training: Training | None = None
+    if isinstance(built, tuple) and built and isinstance(built[-1], Training):
+        training, built = built[-1], built[:-1]
     if not isinstance(built, tuple) or len(built) not in (2, 3):
         raise ImportModelError(f"build() of {file} returned a {type(built).__name__}; expected {_CONTRACT}")
     module, args = built[0], built[1]
@@ -163,7 +173,7 @@ def _check_built(built: Any, file: Path) -> LoadedModel:
     ):
         if not isinstance(value, type_):
             raise ImportModelError(f"build() of {file} returned a {type(value).__name__} as its {what}")
-    return LoadedModel(file.stem, module, tuple(args), dict(kwargs))
+    return LoadedModel(file.stem, module, tuple(args), dict(kwargs), training)
 
 
 def _missing(error: ModuleNotFoundError, file: Path) -> MissingDependencyError:

@@ -11,12 +11,13 @@ loaded in a worker process only (``worker.py`` says why).
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fnmatch
 import importlib.util
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from hyperparallel.enums import Role
@@ -25,10 +26,12 @@ from hyperparallel.frontend import worker_process
 from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedModel, ResultInfo
 from hyperparallel.frontend.graph import CALL, KERNEL, Graph, TensorType, encode_graph
 from hyperparallel.frontend.kernels import Kernel, element_type
+from hyperparallel.frontend.microbatches import Microbatches
 
 if TYPE_CHECKING:
     import torch
 
+    from hyperparallel.frontend.outline import Outlined
     from hyperparallel.frontend.tracing import TracedInput, TracedModule
 
 Progress = Callable[[str, int, int], None]
@@ -93,21 +96,32 @@ def import_model(
         >>> model.results[0].shape
         (2, 3)
     """
+    with open_worker() as worker:
+        return _import(
+            module, example_args, example_kwargs or {}, name, block_paths, progress or silent, timeout, worker
+        )
+
+
+@contextlib.contextmanager
+def open_worker() -> Generator[worker_process.Worker]:
+    """The session's worker, or one for this import alone.
+
+    Raises:
+        MissingDependencyError: torch or torch-mlir is not installed.
+    """
     for package, wanted in (("torch", "torch"), ("torch_mlir", "torch-mlir")):
         if importlib.util.find_spec(package) is None:
             raise MissingDependencyError(wanted, needed_for="importing a PyTorch model", install=_INSTALL)
     session = worker_process.current_worker()
     worker = session or worker_process.Worker()
     try:
-        return _import(
-            module, example_args, example_kwargs or {}, name, block_paths, progress or _silent, timeout, worker
-        )
+        yield worker
     finally:
         if session is None:
             worker.close()
 
 
-def _silent(_stage: str, _done: int, _total: int) -> None:
+def silent(_stage: str, _done: int, _total: int) -> None:
     return None
 
 
@@ -121,7 +135,6 @@ def _import(
     timeout: float,
     worker: worker_process.Worker,
 ) -> ImportedModel:
-    from hyperparallel.frontend.assemble import assemble
     from hyperparallel.frontend.outline import outline_blocks
     from hyperparallel.frontend.simplify import simplify
     from hyperparallel.frontend.tracing import trace_module
@@ -131,15 +144,63 @@ def _import(
         module, args, kwargs, name="main", blocks=blocks, progress=lambda done, total: progress("trace", done, total)
     )
     simplify(traced.graph, random=traced.random)
-    inputs, unused = _drop_unused_state(traced)
+    inputs, unused = drop_unused_state(traced)
     classes = [(path, type(module.get_submodule(path)).__name__) for path in traced.instances]
     state = [entry.value for entry in inputs if entry.role is not Role.INPUT]
-    main, functions = outline_blocks(traced.graph, classes, is_state=state)
+    outlined = outline_blocks(traced.graph, classes, is_state=state)
+    results = [ResultSpec(name) for name in traced.output_names]
+    return lower_outlined(
+        outlined, inputs, results, name or type(module).__name__, unused, progress, worker=worker, timeout=timeout
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResultSpec:
+    """A result's name, and the argument whose next value it is."""
+
+    name: str
+    updates: str | None = None
+
+
+def lower_outlined(
+    outlined: Outlined,
+    inputs: Sequence[TracedInput],
+    result_specs: Sequence[ResultSpec],
+    name: str,
+    unused: tuple[str, ...],
+    progress: Progress,
+    *,
+    worker: worker_process.Worker,
+    timeout: float,
+    microbatches: Microbatches | None = None,
+) -> ImportedModel:
+    """Lower the functions of a traced program, and put the model together.
+
+    Args:
+        outlined: The program.
+        inputs: One entry for each input of its main graph.
+        result_specs: One entry for each of its outputs.
+        name: What to call the model.
+        unused: Parameters and buffers that the program does not need.
+        progress: Told about the stages of the work.
+        worker: What lowers operators.
+        timeout: Seconds that the lowering may take.
+        microbatches: For a training step, how many, and which inputs are split into them.
+
+    Raises:
+        ImportModelError: An operator has no lowering, or the worker died.
+    """
+    from hyperparallel.frontend.assemble import assemble
+
+    main, functions = outlined.main, outlined.functions
     kernels = _name_kernels([*functions, main])
-    arguments = tuple(_argument(entry, main.types[entry.value]) for entry in inputs)
+    arguments = tuple(_argument(entry, main.types[entry.value], microbatches) for entry in inputs)
     results = tuple(
-        ResultInfo(result, main.types[number].shape, _element(main.types[number].dtype, f"result {result}"))
-        for result, number in zip(traced.output_names, main.outputs, strict=True)
+        ResultInfo(spec.name, main.types[number].shape, _element(main.types[number].dtype, f"result {spec.name}"))
+        for spec, number in zip(result_specs, main.outputs, strict=True)
+    )
+    results = tuple(
+        dataclasses.replace(result, updates=spec.updates) for result, spec in zip(results, result_specs, strict=True)
     )
     calls = [node for node in main.nodes if node.target == CALL]
 
@@ -154,21 +215,32 @@ def _import(
         reply["mlir"],
         kernels=kernels,
         argument_attributes=[_attributes(entry) for entry in arguments],
-        result_names=[entry.name for entry in results],
-        call_paths=[node.path for node in calls],
+        result_attributes=[
+            {"hp.name": entry.name} if entry.updates is None else {"hp.name": entry.name, "hp.updates": entry.updates}
+            for entry in results
+        ],
+        calls=calls,
+        segments=outlined.segments,
+        with_phases=microbatches is not None,
+        microbatches=microbatches,
     )
     progress("assemble", 1, 1)
     weights = {entry.name: entry.tensor for entry in inputs if entry.role is not Role.INPUT}
-    has_weights = all(_has_storage(tensor) for tensor in weights.values())
+    has_weights = all(has_storage(tensor) for tensor in weights.values())
     return ImportedModel(
-        name=name or type(module).__name__,
+        name=name,
         mlir=text,
         arguments=arguments,
         results=results,
-        blocks=tuple(BlockInfo(node.path, node.kwargs["callee"]) for node in calls),
+        blocks=tuple(
+            BlockInfo(node.path, node.kwargs["callee"], "" if microbatches is None else str(node.phase))
+            for node in calls
+            if node.kwargs["callee"] not in outlined.segments
+        ),
         unused=unused,
         has_weights=has_weights,
-        _read_weight=(lambda key: _as_array(weights[key])) if has_weights else None,
+        microbatches=0 if microbatches is None else microbatches.count,
+        _read_weight=(lambda key: as_array(weights[key])) if has_weights else None,
     )
 
 
@@ -210,7 +282,7 @@ def find_blocks(module: torch.nn.Module, block_paths: Literal["auto"] | Sequence
     return frozenset(chosen)
 
 
-def _drop_unused_state(traced: TracedModule) -> tuple[tuple[TracedInput, ...], tuple[str, ...]]:
+def drop_unused_state(traced: TracedModule) -> tuple[tuple[TracedInput, ...], tuple[str, ...]]:
     graph = traced.graph
     used = {value.id for node in graph.nodes for value in node.values()} | set(graph.outputs)
     kept = tuple(entry for entry in traced.inputs if entry.role is Role.INPUT or entry.value in used)
@@ -245,9 +317,12 @@ def _element(dtype: str, what: str) -> str:
         ) from None
 
 
-def _argument(entry: TracedInput, type_: TensorType) -> ArgumentInfo:
+def _argument(entry: TracedInput, type_: TensorType, microbatches: Microbatches | None) -> ArgumentInfo:
+    shape = type_.shape
+    if microbatches is not None and entry.name in microbatches.split:
+        shape = (shape[0] * microbatches.count, *shape[1:])
     return ArgumentInfo(
-        entry.name, entry.role, type_.shape, _element(type_.dtype, f"{entry.role} {entry.name}"), entry.aliases
+        entry.name, entry.role, shape, _element(type_.dtype, f"{entry.role} {entry.name}"), entry.aliases
     )
 
 
@@ -258,13 +333,13 @@ def _attributes(entry: ArgumentInfo) -> dict[str, str | Sequence[str]]:
     return attributes
 
 
-def _has_storage(tensor: torch.Tensor) -> bool:
+def has_storage(tensor: torch.Tensor) -> bool:
     from torch._subclasses.fake_tensor import FakeTensor
 
     return not tensor.is_meta and not isinstance(tensor, FakeTensor)
 
 
-def _as_array(tensor: torch.Tensor) -> Any:
+def as_array(tensor: torch.Tensor) -> Any:
     import torch
 
     plain = tensor.detach().cpu().contiguous()

@@ -27,7 +27,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from hyperparallel.enums import Role
+from hyperparallel.enums import Role, StepPhase
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.decompositions import Rewrites, decomposition_table
 from hyperparallel.frontend.graph import Argument, Graph, Node, Opaque, TensorType, Value
@@ -75,8 +75,13 @@ class TracedModule:
     random: frozenset[str]
 
 
+def mark_origin(phase: StepPhase, instance: int, path: str) -> None:
+    """Note where the operator calls that are traced from now on come from."""
+    fx_traceback.get_current_meta()["stack_trace"] = f"{phase} {instance} {path}"
+
+
 @dataclasses.dataclass(slots=True)
-class _ModuleStack:
+class ModuleStack:
     """Which modules are running, and which block instance they belong to."""
 
     names: dict[int, str]
@@ -112,7 +117,7 @@ class _ModuleStack:
 
     def _annotate(self) -> None:
         _, name, instance = self.stack[-1] if self.stack else (0, "", -1)
-        fx_traceback.get_current_meta()["stack_trace"] = f"{instance} {name}"
+        mark_origin(StepPhase.FORWARD, instance, name)
 
 
 def trace_module(
@@ -142,12 +147,12 @@ def trace_module(
             changes its own parameters or buffers, or an argument or result is not made of tensors.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    state = _named_state(module)
+    state = named_state(module)
     call = bind_call(module, args, kwargs)
     named = name_inputs(call, {entry.name for entry in state})
     inputs = [TracedInput(name, Role.INPUT, -1, tensor) for name, tensor in named.items()]
-    twins = [_fake_twin(entry.tensor, mode) for entry in (*inputs, *state)]
-    stack = _ModuleStack({id(child): path for path, child in module.named_modules()}, blocks, progress)
+    twins = [fake_twin(entry.tensor, mode) for entry in (*inputs, *state)]
+    stack = ModuleStack({id(child): path for path, child in module.named_modules()}, blocks, progress)
     output_names: list[str] = []
 
     def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
@@ -160,23 +165,24 @@ def trace_module(
         return [value for _, value in named]
 
     try:
-        with _tracing_state(stack):
+        with tracing_state(stack):
             functional = torch.func.functionalize(run, remove="mutations")
-            traced = _trace(functional, twins)
-            if any(_writes_in_place(node) for node in traced.graph.nodes):
+            traced = trace_functional(functional, twins)
+            if any(writes_in_place(node) for node in traced.graph.nodes):
                 # A decomposition wrote in place. Run what was traced, which has the origin of every node, once more.
                 interpreter: Any = torch.fx.Interpreter(traced)
-                traced = _trace(torch.func.functionalize(interpreter.run, remove="mutations"), twins)
+                traced = trace_functional(torch.func.functionalize(interpreter.run, remove="mutations"), twins)
     except ImportModelError:
         raise
     except Exception as error:
-        raise _tracing_failure(error, stack.path(), module) from error
+        raise tracing_failure(error, stack.path(), module) from error
     if progress is not None:
         progress(len(stack.names), len(stack.names))  # containers never run, and some modules may not either
-    return _to_traced_module(traced, name, (*inputs, *state), tuple(output_names), tuple(stack.instances), module)
+    return to_traced_module(traced, name, (*inputs, *state), tuple(output_names), tuple(stack.instances), module)
 
 
-def _trace(function: Callable[..., Any], twins: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
+def trace_functional(function: Callable[..., Any], twins: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
+    """Record the operator calls of a function that has been made functional."""
     trace = make_fx(
         function,
         decomposition_table(),
@@ -187,7 +193,7 @@ def _trace(function: Callable[..., Any], twins: Sequence[torch.Tensor]) -> torch
     return trace(*twins)
 
 
-def _writes_in_place(node: torch.fx.Node) -> bool:
+def writes_in_place(node: torch.fx.Node) -> bool:
     schema: Any = getattr(node.target, "_schema", None)
     return schema is not None and schema.is_mutable and not _changes_input(node)
 
@@ -199,7 +205,7 @@ def _changes_input(node: torch.fx.Node) -> bool:
 
 
 @contextlib.contextmanager
-def _tracing_state(stack: _ModuleStack) -> Generator[None]:
+def tracing_state(stack: ModuleStack) -> Generator[None]:
     """Everything global that tracing needs, and puts back."""
     compiler: Any = torch.compiler
     internals: Any = torch._C  # pyright: ignore[reportPrivateUsage]
@@ -233,7 +239,7 @@ def _tracing_state(stack: _ModuleStack) -> Generator[None]:
             hook.remove()
 
 
-def _fake_twin(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
+def fake_twin(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
     if tensor.layout != torch.strided or tensor.is_quantized:
         raise ImportModelError(
             "expected dense tensors but got a sparse or quantized one; convert it with to_dense() or dequantize()"
@@ -242,7 +248,7 @@ def _fake_twin(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
         return torch.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="cpu")
 
 
-def _named_state(module: torch.nn.Module) -> list[TracedInput]:
+def named_state(module: torch.nn.Module) -> list[TracedInput]:
     """One entry for each distinct parameter and buffer, parameters first."""
     found: dict[int, tuple[list[str], Role, torch.Tensor]] = {}
     for role, pairs in (
@@ -254,7 +260,7 @@ def _named_state(module: torch.nn.Module) -> list[TracedInput]:
     return [TracedInput(names[0], role, -1, tensor, tuple(names[1:])) for names, role, tensor in found.values()]
 
 
-def _tracing_failure(error: Exception, path: str, module: torch.nn.Module) -> ImportModelError:
+def tracing_failure(error: Exception, path: str, module: torch.nn.Module) -> ImportModelError:
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
     place = f"{path} ({type(module.get_submodule(path)).__name__})" if path else type(module).__name__
@@ -279,7 +285,7 @@ def _tracing_failure(error: Exception, path: str, module: torch.nn.Module) -> Im
     )
 
 
-def _to_traced_module(
+def to_traced_module(
     traced: torch.fx.GraphModule,
     name: str,
     inputs: Sequence[TracedInput],
@@ -313,9 +319,12 @@ def _to_traced_module(
             if literal is not None:
                 shape = tuple(tensor.shape)
                 dtype = Opaque("dtype", graph.types[number].dtype)
-                instance, path = _origin(node)
+                phase, instance, path = _origin(node)
                 graph.nodes.append(
-                    Node("aten.full.default", (shape, literal), {"dtype": dtype}, (number,), "single", path, instance)
+                    Node(
+                        *("aten.full.default", (shape, literal), {"dtype": dtype}, (number,)),
+                        *("single", path, instance, phase),
+                    )
                 )
             else:
                 constant = _name_constant(tensor, module, {entry.name for entry in (*inputs, *constants)})
@@ -341,10 +350,10 @@ def _to_traced_module(
     return TracedModule(graph, tuple(traced_inputs), output_names, instances, frozenset(random))
 
 
-def _origin(node: torch.fx.Node) -> tuple[int, str]:
-    """Return the block instance and the module path that were noted when the node was made."""
-    instance, _, path = str(node.meta.get("stack_trace") or "-1 ").partition(" ")
-    return int(instance), path
+def _origin(node: torch.fx.Node) -> tuple[StepPhase, int, str]:
+    """Return the phase, the block instance and the module path that were noted when the node was made."""
+    phase, instance, path = str(node.meta.get("stack_trace") or "forward -1 ").split(" ", 2)
+    return StepPhase(phase), int(instance), path
 
 
 def _is_getitem(node: torch.fx.Node) -> bool:
@@ -358,7 +367,7 @@ def _to_node(
     structure = "list" if isinstance(made, list) else "tuple" if isinstance(made, tuple) else "single"
     entries = made if isinstance(made, list | tuple) else (made,)
     results = tuple(add_value(entry) if isinstance(entry, torch.Tensor) else None for entry in entries)
-    instance, path = _origin(node)
+    phase, instance, path = _origin(node)
 
     def convert(argument: Any) -> Argument:
         if isinstance(argument, torch.fx.Node):
@@ -383,7 +392,7 @@ def _to_node(
 
     kwargs = {key: convert(argument) for key, argument in node.kwargs.items()}
     args = tuple(convert(argument) for argument in node.args)
-    return results, Node(str(node.target), args, kwargs, results, structure, path, instance)
+    return results, Node(str(node.target), args, kwargs, results, structure, path, instance, phase)
 
 
 def _as_literal(tensor: torch.Tensor) -> bool | int | float | None:
