@@ -237,6 +237,14 @@ def _peaks(module: ir.Module) -> dict[str, ir.Attribute]:
     }
 
 
+def _result_attributes(function: ir.Operation) -> dict[int, set[str]]:
+    """Names of the attributes of each result that has any."""
+    if "res_attrs" not in function.attributes:
+        return {}
+    entries = cast("Any", ir.ArrayAttr(function.attributes["res_attrs"]))
+    return {number: {named.name for named in ir.DictAttr(entry)} for number, entry in enumerate(entries)}
+
+
 def _bytes(kind: ir.Type) -> int:
     tensor = ir.RankedTensorType(kind)
     element: Any = tensor.element_type
@@ -256,7 +264,10 @@ def _device_peak(module: ir.Module, measured: Mapping[str, ir.Attribute] | None 
         )
     entry = next(function for function in _functions(module) if _symbol(function) == ENTRY)
     kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
-    held = [type_ for type_ in (*kind.inputs, *kind.results) if tier_of(type_) is None]
+    # What is an argument's next value is where the argument is.
+    attributes = _result_attributes(entry)
+    results = [type_ for number, type_ in enumerate(kind.results) if "hp.updates" not in attributes.get(number, ())]
+    held = [type_ for type_ in (*kind.inputs, *results) if tier_of(type_) is None]
     allocated = list(cast("Any", ir.DenseI64ArrayAttr(peaks)))[_TIERS.index("device")]
     return int(allocated) + sum(_bytes(type_) for type_ in held)
 
