@@ -8,6 +8,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def UnrollLoopsPass : Pass<"offload-unroll-loops", "ModuleOp"> {
+  let summary = "Make iterations of loops over tensors ops of their own";
+  let description = [{
+    To the planner a loop is one op: what it carries and all that it reads stays
+    on the device while it runs. Loops of the entry function (over microbatches,
+    over layers) are unrolled, and slices that iterations put into a tensor for
+    others are handed over as values: so what iteration i saves may leave, and
+    come back for iteration n - 1 - i of a later loop. Calls in the loop stay
+    calls. Runs after `hp-fuse`, before `offload-split-calls`.
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "int64_t", "20000",
+           "Ops that a loop may become at most">,
+    Option<"entry", "entry", "std::string", "\"main\"", "The entry function">,
+  ];
+  let statistics = [
+    Statistic<"numUnrolled", "num-unrolled", "Loops that were unrolled">,
+    Statistic<"numKept", "num-kept", "Loops that stay one op">,
+  ];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def SplitCallsPass : Pass<"offload-split-calls", "ModuleOp"> {
   let summary = "Do calls that use much memory in parts";
   let description = [{
