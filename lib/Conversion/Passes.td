@@ -144,6 +144,22 @@ def ConvertOffloadToRuntime
   ];
 }
 
+def ConvertHyperMPMDToRuntime
+    : Pass<"hp-convert-hypermpmd-to-runtime", "mlir::ModuleOp"> {
+  let summary = "Turns sends and receives into messages of the runtime";
+  let description = [{
+    Each becomes a call of a private function on its buffer, which has the blocks
+    of all devices of the group as a table and does those of the calling device.
+  }];
+  let statistics = [
+    Statistic<"numConverted", "num-converted", "Sends and receives">
+  ];
+  let dependentDialects = [
+    "mlir::bufferization::BufferizationDialect", "mlir::func::FuncDialect",
+    "mlir::LLVM::LLVMDialect", "mlir::memref::MemRefDialect"
+  ];
+}
+
 def MeasureBuffers : Pass<"hp-measure-buffers", "mlir::ModuleOp"> {
   let summary = "Says how much memory each function takes";
   let description = [{

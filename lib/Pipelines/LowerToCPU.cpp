@@ -11,7 +11,8 @@
 //   tensors   collectives to runtime calls, matmuls made to read in place,
 //             elementwise chains fused
 //   buffers   one-shot bufferization, results to the caller's buffers, kernels
-//             formed, buffers freed after their last use
+//             formed, buffers freed after their last use, then placed in one
+//             piece of memory
 //   loops     contractions to the runtime, math to polynomials, LLVM
 //
 //===----------------------------------------------------------------------===//
@@ -19,6 +20,7 @@
 #include "lib/Pipelines/LowerToCPU.h"
 
 #include "lib/Conversion/Passes.h"
+#include "lib/Transforms/Offload/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -58,6 +60,7 @@ void buildFusePipeline(OpPassManager &manager) {
 
 static void addTensorPasses(OpPassManager &manager) {
   manager.addPass(createConvertHyperShardToRuntime());
+  manager.addPass(createConvertHyperMPMDToRuntime());
   manager.addPass(createConvertOffloadToRuntime());
   buildFusePipeline(manager);
 }
@@ -90,6 +93,8 @@ static void addBufferPasses(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(
       bufferization::createOptimizeAllocationLivenessPass());
   manager.addPass(createConvertBufferizationToMemRefPass());
+  manager.addPass(offload::createAssignMemoryPass());
+  manager.addPass(offload::createVerifyMemoryPass());
 }
 
 static void addLoopPasses(OpPassManager &manager) {

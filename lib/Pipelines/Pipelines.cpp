@@ -33,6 +33,12 @@ static constexpr Phase kPhases[] = {
      "hypershard-insert-reshards,"
      "hypershard-lower-reshards,"
      "hypershard-verify-resharded"},
+    {"hp-unroll", "Before phase 4: microbatches of an imported step, apart",
+     "hypermpmd-unroll-microbatches,"
+     "canonicalize,cse"},
+    {"hp-split", "Phase 4, from ordered fragments to programs of groups",
+     "hypermpmd-split-programs,"
+     "hypermpmd-verify-programs"},
     {"hp-partition", "Phase 5: one device's own program",
      "hypershard-partition-program,"
      "hypershard-optimize-collectives,"

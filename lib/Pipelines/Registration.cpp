@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Pipelines/Registration.h"
 
+#include "dialects/HyperMPMD/HyperMPMD.h"
 #include "dialects/HyperShard/HyperShard.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Supernode/Supernode.h"
@@ -12,6 +13,7 @@
 #include "lib/Pipelines/LowerToCPU.h"
 #include "lib/Pipelines/PhaseContracts.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Transforms/HyperMPMD/Passes.h"
 #include "lib/Transforms/HyperShard/Passes.h"
 #include "lib/Transforms/Offload/Passes.h"
 #include "lib/Transforms/TestAnalysis/Passes.h"
@@ -20,6 +22,7 @@
 using namespace mlir;
 
 void hyperparallel::registerDialects(DialectRegistry &registry) {
+  registry.insert<hypermpmd::HyperMPMDDialect>();
   registry.insert<hypershard::HyperShardDialect>();
   registry.insert<offload::OffloadDialect>();
   registry.insert<supernode::SupernodeDialect>();
@@ -44,11 +47,14 @@ void hyperparallel::registerPasses() {
   registerPhaseContractsPasses();
   registerPhasePipelines();
   hypershard::registerPartitionProgramPass();
+  hypermpmd::registerHyperMPMDPasses();
   offload::registerPlanTransfersPass();
   offload::registerSplitCallsPass();
   offload::registerSplitLargeOpsPass();
   offload::registerUnrollLoopsPass();
   offload::registerInsertTransfersPass();
   offload::registerVerifyTiersPass();
+  offload::registerAssignMemoryPass();
+  offload::registerVerifyMemoryPass();
   registerPrintCostsPass();
 }

@@ -300,6 +300,21 @@ hp_status hp_run_cancel(hp_context *context, const char *reason) {
   return HP_FORWARD(context, run_cancel, context, reason);
 }
 
+hp_status hp_process_info(const hp_context *context, int64_t *process,
+                          int64_t *numProcesses) {
+  return HP_FORWARD(context, process_info, context, process, numProcesses);
+}
+hp_status hp_process_of(const hp_context *context, int64_t ordinal,
+                        int64_t *process) {
+  return HP_FORWARD(context, process_of, context, ordinal, process);
+}
+hp_status hp_process_meet(hp_context *context) {
+  return HP_FORWARD(context, process_meet, context);
+}
+hp_status hp_process_finish(hp_context *context) {
+  return HP_FORWARD(context, process_finish, context);
+}
+
 hp_status hp_trace_begin(hp_context *context, const char *path) {
   return HP_FORWARD(context, trace_begin, context, path);
 }

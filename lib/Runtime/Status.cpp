@@ -64,6 +64,8 @@ const char *hp_status_name(hp_status status) {
     return "cancelled";
   case HP_INTERNAL:
     return "internal error";
+  case HP_LOST:
+    return "process lost";
   }
   return "unknown status";
 }

@@ -94,6 +94,11 @@ typedef struct hp_backend_v1 {
 
   hp_status (*trace_begin)(hp_context *, const char *);
   hp_status (*trace_end)(hp_context *);
+
+  hp_status (*process_info)(const hp_context *, int64_t *, int64_t *);
+  hp_status (*process_of)(const hp_context *, int64_t, int64_t *);
+  hp_status (*process_meet)(hp_context *);
+  hp_status (*process_finish)(hp_context *);
 } hp_backend_v1;
 
 typedef const hp_backend_v1 *(*hp_backend_get_fn)(uint32_t abi_version);

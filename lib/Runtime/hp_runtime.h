@@ -60,7 +60,8 @@ typedef enum hp_status {
   HP_MISMATCH = 6,      /* members of a group called different collectives */
   HP_PROGRAM_ERROR = 7, /* an assertion of the compiled program failed */
   HP_CANCELLED = 8,     /* ended because another device failed, or by request */
-  HP_INTERNAL = 9
+  HP_INTERNAL = 9,
+  HP_LOST = 10 /* a process of the run is gone, or does not answer */
 } hp_status;
 
 typedef enum hp_dtype {
@@ -155,7 +156,14 @@ typedef struct hp_context_desc {
   /* Options as key, value, key, value; unknown keys are refused. "cpu" knows
    *   threads      cores to share out over the devices (default: usable cores)
    *   openblas     path of libscipy_openblas.so (needed by hp_rt_matmul only)
-   *   watchdog_ms  period of the watchdog (default 100; 0 turns it off)      */
+   *   watchdog_ms  period of the watchdog (default 100; 0 turns it off)
+   *   processes    "mpi": the devices are spread over the processes that
+   * mpiexec started, in order and as evenly as can be. Every process makes the
+   * same calls: all pass the launches of all devices, of which those of other
+   * processes need no program, no entry and no tensors. One such context in a
+   * process. mpi          path of libmpi_abi.so.1 (default: by search path)
+   *   lost_ms      a process that is not heard of for so long is lost, which
+   *                ends the run everywhere (default 4000) */
   const char *const *options;
   int64_t num_options; /* pairs */
 } hp_context_desc;
@@ -168,6 +176,17 @@ HP_API hp_status hp_context_create(const hp_context_desc *desc,
 HP_API void hp_context_destroy(hp_context *context);
 HP_API const char *hp_context_backend(const hp_context *context);
 HP_API int64_t hp_device_count(const hp_context *context);
+/* This process's number and how many there are (0 and 1 without processes),
+ * and which one a device belongs to. */
+HP_API hp_status hp_process_info(const hp_context *context, int64_t *process,
+                                 int64_t *num_processes);
+HP_API hp_status hp_process_of(const hp_context *context, int64_t ordinal,
+                               int64_t *process);
+/* Waits until all processes have called it as often as this one. */
+HP_API hp_status hp_process_meet(hp_context *context);
+/* Waits until all processes call it, after which no run may follow, and ends
+ * what connects them. Without it the others take this process for lost. */
+HP_API hp_status hp_process_finish(hp_context *context);
 /* Devices belong to their context. */
 HP_API hp_status hp_device_get(hp_context *context, int64_t ordinal,
                                hp_device **out);
@@ -346,8 +365,9 @@ typedef struct hp_device_stats {
 typedef struct hp_run_stats {
   uint64_t struct_size;
   int64_t wall_ns;
-  int64_t num_devices;      /* in: room in `devices`; out: number of launches */
-  hp_device_stats *devices; /* in launch order; may be NULL */
+  int64_t num_devices;      /* in: room in `devices`; out: number of launches
+                             * on this process's devices */
+  hp_device_stats *devices; /* of those, in launch order; may be NULL */
 } hp_run_stats;
 
 /* Runs all launches at once and returns when every device has ended. On
@@ -498,6 +518,20 @@ HP_API void hp_rt_copy_wait(void *copy);
 HP_API void hp_rt_send(const void *buffer, int64_t bytes, int64_t peer,
                        int64_t tag);
 HP_API void hp_rt_recv(void *buffer, int64_t bytes, int64_t peer, int64_t tag);
+
+/* What the calling device has to send or receive of a tensor whose part of
+ * `shape` it holds in `buffer`. `blocks` is the same on all devices of a group;
+ * an entry is [device id in the group, peer (a device ordinal), where the block
+ * begins in each dimension of the part, its size in each dimension], sorted by
+ * device id. One message for each entry of the device, in order, as by
+ * hp_rt_send and hp_rt_recv. */
+HP_API void hp_rt_send_blocks(const void *buffer, int64_t rank,
+                              const int64_t *shape, int64_t element_bytes,
+                              const int64_t *blocks, int64_t num_blocks,
+                              int64_t tag);
+HP_API void hp_rt_recv_blocks(void *buffer, int64_t rank, const int64_t *shape,
+                              int64_t element_bytes, const int64_t *blocks,
+                              int64_t num_blocks, int64_t tag);
 
 #ifdef __cplusplus
 } /* extern "C" */

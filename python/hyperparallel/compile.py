@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -39,7 +39,7 @@ from hyperparallel.compiled import (
 )
 from hyperparallel.dialects import supernode
 from hyperparallel.enums import StepPhase
-from hyperparallel.errors import CompilationError
+from hyperparallel.errors import CompilationError, PlanError
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.machines import Machine
 from hyperparallel.memory import MemoryPlan, fit_memory, tier_of
@@ -52,12 +52,12 @@ from hyperparallel.pipeline import (
     parse_program,
     reproduction,
 )
-from hyperparallel.plan import MeshLike, Plan, Program, ResolvedPlan, make_program
+from hyperparallel.plan import GroupedPlan, MeshLike, Plan, Program, ResolvedPlan, grouped_mesh, make_program
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
 from hyperparallel.plan.spelling import read_sharding_text
 
 Progress = Callable[[str], None]
-PlanLike = Plan | ResolvedPlan | str | Path | Mapping[str, Any]
+PlanLike = Plan | ResolvedPlan | GroupedPlan | str | Path | Mapping[str, Any]
 
 _SHARDING = re.compile(r"#hypershard\.sharding<@[^,]+, (.*)>", re.DOTALL)
 
@@ -83,13 +83,13 @@ class PartitionedProgram:
     remarks: tuple[str, ...]
 
 
-def read_plan(plan: PlanLike) -> Plan | ResolvedPlan:
+def read_plan(plan: PlanLike) -> Plan | ResolvedPlan | GroupedPlan:
     """A plan of any of its forms: a file's path, the name of a preset, or Python values.
 
     Raises:
         PlanError: If it is malformed.
     """
-    if isinstance(plan, (Plan, ResolvedPlan)):
+    if isinstance(plan, (Plan, ResolvedPlan, GroupedPlan)):
         return plan
     if isinstance(plan, Mapping):
         return Plan(**dict(plan))
@@ -171,14 +171,16 @@ def partition_model(
         CompilationError: If a pass refuses the program.
     """
     seconds: dict[str, float] = {}
-    with _timed(seconds, "parse", progress):
+    with timed(seconds, "parse", progress):
         module = parse_program(model.mlir, f"{model.name}: model.mlir", make_context())
         text = model.mlir
         if machine is not None:
             supernode.set_machine(module, machine)
             text = str(module)
-    with _timed(seconds, "plan", progress):
+    with timed(seconds, "plan", progress):
         read = read_plan(plan)
+        if isinstance(read, GroupedPlan):
+            raise PlanError(f"the plan is for {read.groups}, and one mesh was expected; compile it with compile_model")
         resolved = (
             read if isinstance(read, ResolvedPlan) else read.resolve(describe_program(model, module), mesh, devices)
         )
@@ -187,9 +189,9 @@ def partition_model(
         written.write_text(resolved.to_json_text(), encoding="utf-8")
         runner = PhaseRunner(module, text, written, dump_dir)
         for phase in (Phase.IMPORTED, Phase.ANNOTATED, Phase.PROPAGATED, Phase.RESHARDED, Phase.PARTITIONED):
-            with _timed(seconds, str(phase), progress):
+            with timed(seconds, str(phase), progress):
                 runner.run(phase)
-    arguments, results = _read_entry(module, model)
+    arguments, results = read_entry(module, model)
     remarks = tuple(f"{remark.location}: {remark.message}" for remark in runner.remarks)
     return PartitionedProgram(module, resolved, arguments, results, seconds, remarks)
 
@@ -245,13 +247,31 @@ def compile_model(
         if weights is None and model.has_weights:
             weights = source_directory / WEIGHTS_FILE
     directory, target = Path(out_dir), Target(target)
+    read = read_plan(plan)
+    if isinstance(read, GroupedPlan) or (isinstance(read, Plan) and grouped_mesh(read.groups, mesh) is not None):
+        from hyperparallel.mpmd.compiling import compile_groups
+
+        return compile_groups(
+            model,
+            read if isinstance(read, GroupedPlan) else read.fit(describe_program(model), mesh, devices),
+            directory,
+            dump_ir=dump_ir,
+            machine=machine,
+            target=target,
+            inputs=inputs,
+            source=source,
+            weights=weights,
+            progress=progress,
+            threads=threads,
+            device_memory=device_memory,
+        )
     with new_directory(directory) as made:
         dump = made / "ir" if dump_ir else None
         if dump is not None:
             dump.mkdir()
         partitioned = partition_model(
             model,
-            plan,
+            read,
             mesh,
             devices=devices,
             machine=machine,
@@ -259,44 +279,81 @@ def compile_model(
             plan_file=made / PLAN_FILE,
             progress=progress,
         )
-        described = supernode.machine_of(partitioned.module)
-        seconds = dict(partitioned.seconds)
-        module, arguments = partitioned.module, partitioned.arguments
-        memory: MemoryPlan | None = None
-        placements = partitioned.plan.placements
-        if device_memory is not None or placements:
-            with _timed(seconds, str(Phase.OFFLOADED), progress):
-                memory = fit_memory(module, device_memory, model.name, placements)
-            module, arguments = memory.module, _with_tiers(memory.module, arguments)
-            (made / OFFLOAD_FILE).write_text(_offload_report(memory), encoding="utf-8")
-            if dump is not None:
-                (dump / f"{list(Phase).index(Phase.OFFLOADED)}-{Phase.OFFLOADED}.mlir").write_text(str(module))
-        with (made / LOCAL_PROGRAM_FILE).open("wb") as file:
-            module.operation.write_bytecode(file)
-        if target is Target.CPU:
-            if dump is not None:
-                _dump_lowered(module, dump)
-            with _timed(seconds, "codegen", progress):
-                _emit(module, made / PROGRAM_FILE, threads, directory)
-        if weights is not None:
-            _link_or_copy(weights, made / WEIGHTS_FILE)
-        if inputs:
-            _write_inputs(inputs, made / INPUTS_FILE)
-        program = CompiledProgram(
-            directory,
-            model.name,
-            partitioned.plan.mesh,
-            arguments,
-            partitioned.results,
-            source=dict(source or {}),
-            seconds=seconds,
-            target=target,
-            machine=None if described is None else described.name,
-            device_memory=device_memory,
-            peak_bytes=None if memory is None else memory.peak_bytes,
+        program = generate_program(
+            partitioned, made, directory, model.name, target, dump, threads, device_memory, progress
         )
+        keep_values(made, weights, inputs)
+        program = dataclasses.replace(program, source=dict(source or {}))
         program.write_manifest(made)
     return program
+
+
+def generate_program(
+    partitioned: PartitionedProgram,
+    made: Path,
+    directory: Path,
+    name: str,
+    target: Target = Target.CPU,
+    dump: Path | None = None,
+    threads: int = 0,
+    device_memory: int | None = None,
+    progress: Progress | None = None,
+) -> CompiledProgram:
+    """From the program of one device to its files: fit into memory, generate code. The manifest is left to the caller.
+
+    Args:
+        partitioned: The program.
+        made: Where the files are written.
+        directory: Where they will be.
+        name: The model's name.
+        target: What code is generated for.
+        dump: Gets the IR after each phase.
+        threads: Threads of the code generator; 0 for all cores.
+        device_memory: Bytes that the program may use on each device.
+        progress: Called with the name of each phase before it runs.
+
+    Raises:
+        CompilationError: If a pass refuses the program.
+    """
+    described = supernode.machine_of(partitioned.module)
+    seconds = dict(partitioned.seconds)
+    module, arguments = partitioned.module, partitioned.arguments
+    memory: MemoryPlan | None = None
+    placements = partitioned.plan.placements
+    if device_memory is not None or placements:
+        with timed(seconds, str(Phase.OFFLOADED), progress):
+            memory = fit_memory(module, device_memory, name, placements)
+        module, arguments = memory.module, _with_tiers(memory.module, arguments)
+        (made / OFFLOAD_FILE).write_text(_offload_report(memory), encoding="utf-8")
+        if dump is not None:
+            (dump / f"{list(Phase).index(Phase.OFFLOADED)}-{Phase.OFFLOADED}.mlir").write_text(str(module))
+    with (made / LOCAL_PROGRAM_FILE).open("wb") as file:
+        module.operation.write_bytecode(file)
+    if target is Target.CPU:
+        if dump is not None:
+            _dump_lowered(module, dump)
+        with timed(seconds, "codegen", progress):
+            _emit(module, made / PROGRAM_FILE, threads, directory)
+    return CompiledProgram(
+        directory,
+        name,
+        partitioned.plan.mesh,
+        arguments,
+        partitioned.results,
+        seconds=seconds,
+        target=target,
+        machine=None if described is None else described.name,
+        device_memory=device_memory,
+        peak_bytes=None if memory is None else memory.peak_bytes,
+    )
+
+
+def keep_values(made: Path, weights: Path | None, inputs: Mapping[str, Any] | None) -> None:
+    """Keep the model's weights (as a hard link where that can be) and example inputs with a program."""
+    if weights is not None:
+        _link_or_copy(weights, made / WEIGHTS_FILE)
+    if inputs:
+        _write_inputs(inputs, made / INPUTS_FILE)
 
 
 def _with_tiers(module: ir.Module, arguments: tuple[CompiledTensor, ...]) -> tuple[CompiledTensor, ...]:
@@ -319,35 +376,42 @@ def _offload_report(memory: MemoryPlan) -> str:
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], name: str, progress: Progress | None) -> Generator[None]:
+def timed(seconds: dict[str, float], name: str, progress: Progress | None) -> Generator[None]:
+    """Adds what the block takes to ``seconds``, under the name that ``progress`` is told."""
     if progress is not None:
         progress(name)
     begin = time.perf_counter()
     yield
-    seconds[name] = time.perf_counter() - begin
+    seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - begin
 
 
-def _read_entry(
+def read_entry(
     module: ir.Module, model: ImportedModel
 ) -> tuple[tuple[CompiledTensor, ...], tuple[CompiledTensor, ...]]:
-    """The entry's arguments and results as the partitioning left them."""
+    """The entry's arguments and results as the partitioning left them.
+
+    Args:
+        module: The program of one device.
+        model: What its arguments and results are, in order.
+    """
     entry = _main(module)
     arguments = tuple(
         CompiledTensor(info.name, info.role, info.shape, info.dtype, _layout_of(attributes, info.name, len(info.shape)))
-        for info, attributes in zip(model.arguments, _attributes(entry.arg_attrs, len(model.arguments)), strict=True)
+        for info, attributes in zip(model.arguments, _attributes(entry, "arg_attrs", len(model.arguments)), strict=True)
     )
     results = tuple(
         CompiledTensor(
             *(info.name, None, info.shape, info.dtype, _layout_of(attributes, info.name, len(info.shape))),
             updates=info.updates,
         )
-        for info, attributes in zip(model.results, _attributes(entry.result_attrs, len(model.results)), strict=True)
+        for info, attributes in zip(model.results, _attributes(entry, "res_attrs", len(model.results)), strict=True)
     )
     return arguments, results
 
 
-def _attributes(array: Any, count: int) -> list[ir.DictAttr]:
-    found = [ir.DictAttr(entry) for entry in cast("ir.ArrayAttr", array)]
+def _attributes(entry: func.FuncOp, key: str, count: int) -> list[ir.DictAttr]:
+    array = ir.ArrayAttr(entry.attributes[key]) if key in entry.attributes else ()
+    found = [ir.DictAttr(one) for one in cast("Sequence[ir.Attribute]", array)]
     if len(found) != count:
         raise CompilationError(f"the program's entry has {len(found)} arguments or results but the model says {count}")
     return found

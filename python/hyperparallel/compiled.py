@@ -9,6 +9,9 @@
 - ``model.safetensors``   parameters and buffers, where the model had them
 - ``inputs.npz``          example inputs, where the model file gave them
 - ``ir/``                 the IR after each phase, where it was asked for
+
+Where groups of devices run different programs, each group's is a directory of this kind under its name, and the whole
+has neither program.so nor program.mlirbc.
 """
 
 from __future__ import annotations
@@ -88,6 +91,9 @@ class CompiledProgram:
         machine: The machine by which the compiler decided; None if it had none.
         device_memory: Bytes that the program may use on each device; None if that is not limited.
         peak_bytes: Bytes that it uses at most, if it was planned for a limited memory.
+        programs: The programs of device groups, in the order of their devices; empty if all devices run one.
+        group: The device group that runs it; None if all devices do.
+        first_device: The first device of the group.
     """
 
     directory: Path
@@ -102,6 +108,9 @@ class CompiledProgram:
     machine: str | None = None
     device_memory: int | None = None
     peak_bytes: int | None = None
+    programs: tuple[CompiledProgram, ...] = ()
+    group: str | None = None
+    first_device: int = 0
 
     @property
     def program_file(self) -> Path:
@@ -151,6 +160,10 @@ class CompiledProgram:
             "device_memory": self.device_memory,
             "peak_bytes": self.peak_bytes,
         }
+        if self.programs:
+            manifest["programs"] = [program.group for program in self.programs]
+        if self.group is not None:
+            manifest |= {"group": self.group, "first_device": self.first_device}
         (directory / MANIFEST_FILE).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
     @staticmethod
@@ -182,11 +195,14 @@ class CompiledProgram:
                 manifest.get("machine"),
                 manifest.get("device_memory"),
                 manifest.get("peak_bytes"),
+                tuple(CompiledProgram.load(path / str(group)) for group in manifest.get("programs", ())),
+                manifest.get("group"),
+                int(manifest.get("first_device", 0)),
             )
             files = dict(manifest["files"])
         except (KeyError, TypeError, ValueError, AttributeError, PlanError) as error:
             raise RuntimeFailure(f"{path / MANIFEST_FILE} is damaged ({error!r}); compile the program again") from None
-        if PROGRAM_FILE not in files and program.target is Target.CPU:
+        if PROGRAM_FILE not in files and program.target is Target.CPU and not program.programs:
             raise RuntimeFailure(
                 f"{path / MANIFEST_FILE} is damaged (it lists no {PROGRAM_FILE}); compile the program again"
             )

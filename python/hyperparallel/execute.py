@@ -93,6 +93,8 @@ def program_launches(
 ) -> list[Launch]:
     """The launches of a program on all its devices, with its arguments cut and room for its results.
 
+    Where groups of devices have programs of their own, those of each group, in order.
+
     Args:
         runtime: As many devices as the program's mesh has.
         program: The program; it is loaded.
@@ -101,8 +103,13 @@ def program_launches(
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the program cannot be loaded.
     """
+    if program.programs:
+        made = [program_launches(runtime, one, values) for one in program.programs]
+        return [
+            dataclasses.replace(launch, group=number) for number, launches in enumerate(made) for launch in launches
+        ]
     mesh = program.mesh
-    devices = mesh.device_ids or tuple(range(mesh.num_devices))
+    devices = [program.first_device + device for device in mesh.device_ids or range(mesh.num_devices)]
     columns = [split_array(_value(argument, values), argument.layout, mesh) for argument in program.arguments]
     tiers = [Tier.DEVICE if argument.tier is None else Tier.HOST for argument in program.arguments]
     loaded = runtime.load(program.program_file)
@@ -168,6 +175,11 @@ def _loss(program: CompiledProgram, launches: list[Launch]) -> float:
 
 def _join(program: CompiledProgram, launches: list[Launch]) -> dict[str, Array]:
     joined: dict[str, Array] = {}
+    if program.programs:
+        for one in program.programs:
+            last = one.first_device + one.mesh.num_devices
+            joined |= _join(one, [launch for launch in launches if one.first_device <= launch.device < last])
+        return {result.name: joined[result.name] for result in program.results}
     all_parts = _parts(program, launches)
     for result in program.results:
         parts = all_parts[result.name]

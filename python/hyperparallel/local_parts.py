@@ -43,7 +43,7 @@ def block_of(device: int, axes: Sequence[AxisRef], mesh: Mesh) -> int:
     return block
 
 
-def _bounds(device: int, shape: Sequence[int], layout: TensorLayout, mesh: Mesh) -> list[tuple[int, int]]:
+def bounds_of(device: int, shape: Sequence[int], layout: TensorLayout, mesh: Mesh) -> list[tuple[int, int]]:
     """Beginning and local size of each dimension's block."""
     bounds: list[tuple[int, int]] = []
     for size, dim in zip(shape, layout.dims, strict=True):
@@ -64,7 +64,7 @@ def split_array(array: Array, layout: TensorLayout, mesh: Mesh) -> list[Array]:
     made: dict[tuple[tuple[int, int], ...], Array] = {}
     locals_: list[Array] = []
     for device in range(mesh.num_devices):
-        bounds = _bounds(device, array.shape, layout, mesh)
+        bounds = bounds_of(device, array.shape, layout, mesh)
         key = tuple(bounds)
         if key not in made:
             # The ellipsis keeps a scalar an array.
@@ -91,7 +91,7 @@ def join_array(parts: Sequence[Array], shape: Sequence[int], layout: TensorLayou
     whole = np.empty(tuple(shape), parts[0].dtype)
     seen: set[tuple[tuple[int, int], ...]] = set()
     for device in range(mesh.num_devices):
-        bounds = _bounds(device, shape, layout, mesh)
+        bounds = bounds_of(device, shape, layout, mesh)
         key = tuple(bounds)
         if key in seen:
             continue
@@ -105,7 +105,7 @@ def disagreement(parts: Sequence[Array], shape: Sequence[int], layout: TensorLay
     """Says which two devices hold different copies of one block, if any do; NaN equals NaN."""
     first: dict[tuple[tuple[int, int], ...], int] = {}
     for device in range(mesh.num_devices):
-        bounds = _bounds(device, shape, layout, mesh)
+        bounds = bounds_of(device, shape, layout, mesh)
         key = tuple(bounds)
         other = first.setdefault(key, device)
         valid = tuple(

@@ -129,14 +129,33 @@ class PhaseRunner:
         if self.dump is not None:
             self._write_ir(phase)
 
-    def _run_pipeline(self, step: str) -> None:
+    def run_steps(self, name: str, steps: Sequence[str]) -> None:
+        """Run passes or pipelines between two phases.
+
+        Args:
+            name: What the IR that they leave is called.
+            steps: As ``hp-opt`` spells them; ``@`` and the plan's file where one reads it.
+
+        Raises:
+            CompilationError: If a pass refuses the program.
+        """
+        handler: Any = self.module.context.attach_diagnostic_handler(self._listen)
+        try:
+            for step in steps:
+                self._run_pipeline(step, name)
+        finally:
+            handler.detach()
+        if self.dump is not None:
+            (self.dump / f"{name}.mlir").write_text(str(self.module), encoding="utf-8")
+
+    def _run_pipeline(self, step: str, name: str | None = None) -> None:
         self._steps.append(step)
         context = self.module.context
         with context:
             try:
                 PassManager.parse(f"builtin.module({step})", context).run(self.module.operation)
             except MLIRError as error:
-                raise self._refusal(step, diagnostics_of(error)) from None
+                raise self._refusal(step, diagnostics_of(error), name or str(self._phase)) from None
 
     def _listen(self, diagnostic: Any) -> bool:
         if diagnostic.severity != ir.DiagnosticSeverity.REMARK:
@@ -144,11 +163,11 @@ class PhaseRunner:
         self.remarks.append(Remark(self._phase, str(diagnostic.location), diagnostic.message))
         return True
 
-    def _refusal(self, step: str, diagnostics: Sequence[str]) -> CompilationError:
+    def _refusal(self, step: str, diagnostics: Sequence[str], name: str) -> CompilationError:
         kept = _keep_failure(self.text, self.plan)
         pipeline = ",".join(self._steps).replace(str(self.plan), str(kept.with_name("plan.json")))
         return CompilationError(
-            f"the {self._phase} phase refused the program",
+            f"the {name} phase refused the program",
             diagnostics=diagnostics,
             pass_name=step.partition("{")[0],
             command=f"hp-opt {shlex.quote(str(kept))} "

@@ -41,7 +41,7 @@ class Pass:
         """The class's name without Pass, in kebab case: PropagateShardingsPass is propagate-shardings."""
         bare = self.class_name.removesuffix("Pass")
         kebab = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", bare).lower()
-        return kebab.replace("hyper-shard", "hypershard")
+        return kebab.replace("hyper-shard", "hypershard").replace("hyper-mpmd", "hypermpmd")
 
     @property
     def file(self) -> str:

@@ -12,7 +12,8 @@
 //   runtime does) and taking off what is freed, by tier. A call adds the peak
 //   of its callee, which is found once; a branch the larger of its regions; a
 //   loop one iteration, if that frees what it allocates. What a function is
-//   given and gives back is its caller's.
+//   given and gives back is its caller's; but an arena (`hp.arena`), which its
+//   caller has for it, is said to be the function's.
 //
 // The runtime allocates in the same order, so that it measures the same number.
 //
@@ -178,6 +179,12 @@ struct MeasureBuffersPass : impl::MeasureBuffersBase<MeasureBuffersPass> {
         ++numUnknown;
         continue;
       }
+      for (BlockArgument argument : function.getArguments())
+        if (function.getArgAttr(argument.getArgNumber(), "hp.arena"))
+          if (std::optional<Extent> arena =
+                  change(cast<MemRefType>(argument.getType()), 1))
+            for (size_t tier = 0; tier < kNumTiers; ++tier)
+              extent->peak[tier] += arena->peak[tier];
       function->setAttr("hp.peak_bytes",
                         DenseI64ArrayAttr::get(&getContext(), extent->peak));
       ++numMeasured;

@@ -173,7 +173,7 @@ static hp_status permuteCall(Device &device, const void *in, void *out,
   if (status != HP_OK)
     return status;
   call.inBytes = bytes;
-  return findPermuteGroup(device, from, numFrom, to, numTo, &ref, &call.source);
+  return findPermuteGroup(device, from, numFrom, to, numTo, &ref, call);
 }
 
 /// The synchronous form of a collective.

@@ -58,15 +58,16 @@ void Collectives::forgetGroups() {
   groups.clear();
 }
 
-void Collectives::forgetMessages() {
+void Collectives::forgetMessages(uint64_t run) {
   std::lock_guard<std::mutex> lock(mutex);
-  channels.clear();
+  channels.erase(channels.begin(),
+                 channels.lower_bound({static_cast<int64_t>(run)}));
 }
 
 void Collectives::wakeAll() {
   std::lock_guard<std::mutex> lock(mutex);
   for (auto &entry : groups)
-    for (uint32_t i = 0; i < RingSize; ++i) {
+    for (uint32_t i = 0; entry.second->slots && i < RingSize; ++i) {
       entry.second->slots[i].arrived.wakeAll();
       entry.second->slots[i].middle.wakeAll();
       entry.second->slots[i].departed.wakeAll();
@@ -82,18 +83,28 @@ Group *Collectives::group(const std::vector<Device *> &members,
   if (!group) {
     group = std::make_unique<Group>();
     group->members = members;
+    group->key = key;
+    group->isSpread = std::any_of(members.begin(), members.end(),
+                                  [](Device *it) { return isRemote(*it); });
+    if (group->isSpread)
+      return group.get();
     group->slots.reset(new Slot[RingSize]);
     group->published.reset(new Published[RingSize * members.size()]);
   }
   return group.get();
 }
 
-Channel &Collectives::channel(int64_t from, int64_t to, int64_t tag) {
+std::shared_ptr<Channel> Collectives::channel(const std::vector<int64_t> &key) {
   std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<Channel> &channel = channels[{from, to, tag}];
+  std::shared_ptr<Channel> &channel = channels[key];
   if (!channel)
-    channel = std::make_unique<Channel>();
-  return *channel;
+    channel = std::make_shared<Channel>();
+  return channel;
+}
+
+void Collectives::dropChannel(const std::vector<int64_t> &key) {
+  std::lock_guard<std::mutex> lock(mutex);
+  channels.erase(key);
 }
 
 static std::string describeAxes(const hp_axis *axes, int64_t numAxes) {
@@ -156,7 +167,7 @@ static std::vector<hp_axis> withoutTrivial(const hp_axis *axes,
 }
 
 static Device *deviceAt(Context &context, int64_t group, int64_t rank) {
-  for (Device *device : context.run.devices)
+  for (Device *device : context.run.places)
     if (device->launch.group == group && device->launch.rank == rank)
       return device;
   return nullptr; // not reached: the launches of a group are complete
@@ -240,7 +251,7 @@ static bool spanningAxes(const std::vector<hp_axis> &from,
 
 hp_status findPermuteGroup(Device &device, const hp_axis *from, int64_t numFrom,
                            const hp_axis *to, int64_t numTo, GroupRef **out,
-                           int *source) {
+                           Call &call) {
   hp_status status = checkAxes(from, numFrom, device.meshSize);
   if (status == HP_OK)
     status = checkAxes(to, numTo, device.meshSize);
@@ -263,9 +274,24 @@ hp_status findPermuteGroup(Device &device, const hp_axis *from, int64_t numFrom,
                      static_cast<int64_t>(spanning.size()), out);
   if (status != HP_OK)
     return status;
-  int64_t id = device.launch.rank;
-  int64_t sender = withIndex(id, fromAxes, indexOf(id, toAxes));
-  *source = static_cast<int>(indexOf(sender, (*out)->axes));
+  auto sourceOf = [&](int64_t id) {
+    int64_t sender = withIndex(id, fromAxes, indexOf(id, toAxes));
+    return static_cast<int>(indexOf(sender, (*out)->axes));
+  };
+  GroupRef &ref = **out;
+  call.source = sourceOf(device.launch.rank);
+  if (!ref.group || !ref.group->isSpread)
+    return HP_OK;
+  std::vector<int64_t> key = {numFrom};
+  for (const std::vector<hp_axis> *axes : {&fromAxes, &toAxes})
+    for (const hp_axis &axis : *axes)
+      key.insert(key.end(), {axis.stride, axis.size});
+  auto [found, isNew] = ref.targets.try_emplace(key);
+  if (isNew)
+    for (uint32_t rank = 0; rank < ref.group->size(); ++rank)
+      if (sourceOf(ref.group->members[rank]->launch.rank) == ref.rank)
+        found->second.push_back(static_cast<int>(rank));
+  call.targets = &found->second;
   return HP_OK;
 }
 
@@ -286,20 +312,20 @@ static std::string describeShape(const Call &call) {
   return text + ")";
 }
 
-static hp_status mismatch(const Group &group, const Call &first, int rank,
-                          const Call &other) {
-  std::string a = describe(first), b = describe(other);
+hp_status mismatch(const Group &group, int rank, const Call &call,
+                   int otherRank, const Call &other) {
+  std::string a = describe(call), b = describe(other);
   if (a == b) {
-    a = describeShape(first);
+    a = describeShape(call);
     b = describeShape(other);
   }
   return failWith(HP_MISMATCH,
                   "collectives do not match in the group of devices " +
                       describeMembers(group) + ": device " +
-                      std::to_string(group.members[0]->ordinal) + " calls " +
-                      a + ", but device " +
                       std::to_string(group.members[rank]->ordinal) + " calls " +
-                      b);
+                      a + ", but device " +
+                      std::to_string(group.members[otherRank]->ordinal) +
+                      " calls " + b);
 }
 
 hp_status startCollective(Device &device, GroupRef &ref, Call &call) {
@@ -309,6 +335,9 @@ hp_status startCollective(Device &device, GroupRef &ref, Call &call) {
   if (!ref.group)
     return HP_OK;
   Group &group = *ref.group;
+  call.inPlace = call.in == call.out;
+  if (group.isSpread)
+    return startSpread(device, call);
   call.sequence = ref.started;
   uint32_t slotIndex = call.sequence % RingSize;
   if (ref.inFlight[slotIndex])
@@ -326,7 +355,6 @@ hp_status startCollective(Device &device, GroupRef &ref, Call &call) {
   ref.inFlight[slotIndex] = true;
   Published &mine = group.at(call.sequence, call.rank);
   call.small = call.inBytes <= SmallBytes;
-  call.inPlace = call.in == call.out;
   mine.call = call;
   if (call.small && call.inBytes > 0) {
     std::memcpy(mine.data, call.in, static_cast<size_t>(call.inBytes));
@@ -366,8 +394,11 @@ void pullParts(const Call &call, const Call *const *members, int64_t size) {
   }
 }
 
-/// What an all-reduce in two steps moves, whether this one takes them or not.
-static int64_t allReduceBytes(const Call &call) {
+bool reducesInParts(const Call &call, int64_t size) {
+  return call.inBytes > SmallBytes && call.inBytes * size > OneStepReduceBytes;
+}
+
+int64_t allReduceBytes(const Call &call) {
   int64_t size = call.group->size(), count = call.shape[0], begin, end;
   reducedPart(count, call.rank, size, begin, end);
   return ((size - 1) * (end - begin) + count - (end - begin)) *
@@ -401,7 +432,7 @@ static hp_status finishInGroup(Device &device, Call &call, int64_t &moved) {
     members[rank] = &group.at(call.sequence, rank).call;
   for (uint32_t rank = 1; rank < group.size(); ++rank)
     if (!sameCall(*members[0], *members[rank]))
-      return mismatch(group, *members[0], static_cast<int>(rank),
+      return mismatch(group, 0, *members[0], static_cast<int>(rank),
                       *members[rank]);
   bool meets =
       call.kind == HP_ALL_REDUCE && inTwoSteps(members.data(), group.size());
@@ -438,7 +469,8 @@ hp_status finishCollective(Device &device, Call &call) {
     return HP_OK;
   }
   int64_t moved = 0, begin = nowNs();
-  hp_status status = finishInGroup(device, call, moved);
+  hp_status status = call.group->isSpread ? finishSpread(device, call, moved)
+                                          : finishInGroup(device, call, moved);
   if (status != HP_OK)
     return status;
   ++device.stats.collectives[call.kind];
@@ -446,64 +478,6 @@ hp_status finishCollective(Device &device, Call &call) {
   if (device.context->trace.enabled() && device.lane)
     device.lane->spans.push_back(
         {"collective", describe(call), begin, nowNs(), moved});
-  return HP_OK;
-}
-
-//===----------------------------------------------------------------------===//
-// Messages
-//===----------------------------------------------------------------------===//
-
-static hp_status checkPeer(Device &device, const Call &call) {
-  for (Device *peer : device.context->run.devices)
-    if (peer->ordinal == call.peer && peer != &device)
-      return HP_OK;
-  return fail(HP_INVALID_ARGUMENT,
-              "%s: expected another device of this run as peer but got %lld",
-              kindName(call.kind), static_cast<long long>(call.peer));
-}
-
-hp_status sendMessage(Device &device, Call &call) {
-  hp_status status = checkPeer(device, call);
-  if (status != HP_OK)
-    return status;
-  Channel &channel =
-      device.context->collectives.channel(device.ordinal, call.peer, call.tag);
-  {
-    std::lock_guard<std::mutex> lock(channel.mutex);
-    channel.messages.emplace_back(call.in, call.in + call.inBytes);
-  }
-  channel.sent.add();
-  ++device.stats.collectives[HP_SEND];
-  return HP_OK;
-}
-
-hp_status receiveMessage(Device &device, Call &call) {
-  hp_status status = checkPeer(device, call);
-  if (status != HP_OK)
-    return status;
-  Channel &channel =
-      device.context->collectives.channel(call.peer, device.ordinal, call.tag);
-  int64_t begin = nowNs();
-  status = waitFor(device, channel.sent, channel.received + 1, call);
-  if (status != HP_OK)
-    return status;
-  ++channel.received;
-  std::vector<char> message;
-  {
-    std::lock_guard<std::mutex> lock(channel.mutex);
-    message = std::move(channel.messages.front());
-    channel.messages.pop_front();
-  }
-  if (static_cast<int64_t>(message.size()) != call.inBytes)
-    return fail(HP_MISMATCH, "%s: but the message has %zu bytes",
-                describe(call).c_str(), message.size());
-  if (!message.empty())
-    std::memcpy(call.out, message.data(), message.size());
-  ++device.stats.collectives[HP_RECV];
-  device.stats.moved[HP_RECV] += call.inBytes;
-  if (device.context->trace.enabled() && device.lane)
-    device.lane->spans.push_back(
-        {"message", describe(call), begin, nowNs(), call.inBytes});
   return HP_OK;
 }
 

@@ -29,6 +29,7 @@
 #include "lib/Runtime/hp_runtime.h"
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,7 +58,9 @@ struct Call {
   int64_t elementBytes = 1;
   int order = 0;
   int source = 0; ///< permute: the rank that we receive from
-  /// send, recv
+  /// permute over processes: the ranks that receive from us
+  const std::vector<int> *targets = nullptr;
+  /// send, recv; over processes, the member that is waited for
   int64_t peer = -1, tag = 0;
 
   const char *label = nullptr;
@@ -83,6 +86,10 @@ struct Slot {
 
 struct Group {
   std::vector<Device *> members; ///< by rank
+  /// Where members are in several processes they send each other messages under
+  /// this key (SpreadCollectives.cpp), and slots are not used.
+  bool isSpread = false;
+  std::vector<int64_t> key;
   std::unique_ptr<Slot[]> slots;
   std::unique_ptr<Published[]> published; ///< [slot][rank]
 
@@ -99,10 +106,14 @@ struct GroupRef {
   Group *group;              ///< null if the caller is alone
   int rank;
   uint32_t started = 0;
+  uint64_t run = 0;           ///< over processes: in which that was counted
   std::vector<bool> inFlight; ///< by slot
+  /// permute over processes: Call::targets by the axes of both sides
+  std::map<std::vector<int64_t>, std::vector<int>> targets;
 };
 
-/// Messages from one device to another under one tag.
+/// Messages from one device to another under one key: the run's number, sender,
+/// receiver, and a tag; or a group and what is done in it.
 struct Channel {
   Counter sent;
   uint32_t received = 0; ///< the receiver's
@@ -114,35 +125,65 @@ class Collectives {
 public:
   /// Between runs only.
   void forgetGroups();
-  void forgetMessages();
+  /// Those of runs before this one; others may have come early.
+  void forgetMessages(uint64_t run);
   /// Lets all sleeping members look whether their run is being stopped.
   void wakeAll();
 
   Group *group(const std::vector<Device *> &members,
                const std::vector<int64_t> &key);
-  Channel &channel(int64_t from, int64_t to, int64_t tag);
+  std::shared_ptr<Channel> channel(const std::vector<int64_t> &key);
+  /// Forgets a channel that nothing comes through any more.
+  void dropChannel(const std::vector<int64_t> &key);
 
 private:
   std::mutex mutex;
   std::map<std::vector<int64_t>, std::unique_ptr<Group>> groups;
-  std::map<std::vector<int64_t>, std::unique_ptr<Channel>> channels;
+  std::map<std::vector<int64_t>, std::shared_ptr<Channel>> channels;
 };
 
 /// The group of `device` along `axes`; the reference stays valid for the run.
 hp_status findGroup(Device &device, const hp_axis *axes, int64_t numAxes,
                     GroupRef **out);
-/// The group along all axes of both lists, and the rank in it that `device`
-/// receives from in a permute.
+/// The group along all axes of both lists; `call` gets the rank in it that
+/// `device` receives from in a permute, and who receives from it.
 hp_status findPermuteGroup(Device &device, const hp_axis *from, int64_t numFrom,
                            const hp_axis *to, int64_t numTo, GroupRef **out,
-                           int *source);
+                           Call &call);
 
 /// Steps 1, and 2 to 4. `call` must live until it is finished.
 hp_status startCollective(Device &device, GroupRef &ref, Call &call);
 hp_status finishCollective(Device &device, Call &call);
 
+/// The same where members are in several processes.
+hp_status startSpread(Device &device, Call &call);
+hp_status finishSpread(Device &device, Call &call, int64_t &moved);
+
 hp_status sendMessage(Device &device, Call &call);
 hp_status receiveMessage(Device &device, Call &call);
+
+/// Rows of bytes that one member has in `in` and another needs in `out`: where
+/// they begin, and the distance of two rows.
+struct Rows {
+  int64_t out, outPitch, in, inPitch, width, count;
+};
+void copyRows(char *out, const char *in, const Rows &rows);
+/// The ranks that `to` receives from: [begin, end).
+void sourcesOf(const Call &call, int64_t to, int64_t size, int64_t &begin,
+               int64_t &end);
+/// Calls visit(Rows) for all that goes from one of them to `to`. Both ends
+/// find the same rows in the same order; all_reduce has none.
+void findRows(const Call &call, int64_t from, int64_t to, int64_t size,
+              const std::function<void(const Rows &)> &visit);
+/// Fills what a halo_exchange gets from nobody.
+void clearOutside(const Call &call);
+/// True if an all_reduce reduces a part on each member first.
+bool reducesInParts(const Call &call, int64_t size);
+/// What an all_reduce in two steps moves, whether it takes them or not.
+int64_t allReduceBytes(const Call &call);
+/// The error of two members whose calls differ.
+hp_status mismatch(const Group &group, int rank, const Call &call,
+                   int otherRank, const Call &other);
 
 /// Step 3 for all kinds but all_reduce (DataMovement.cpp). `members` are the
 /// published calls by rank; returns the bytes received from others.

@@ -71,12 +71,36 @@ hp_status parseNumber(const char *key, const char *text, int64_t low,
   return HP_OK;
 }
 
-hp_status applyOption(Context &context, const char *key, const char *value) {
+struct ProcessOptions {
+  bool isSpread = false;
+  Transport::Options transport;
+};
+
+hp_status applyOption(Context &context, ProcessOptions &options,
+                      const char *key, const char *value) {
   int64_t number = 0;
   if (!std::strcmp(key, "threads")) {
     hp_status status = parseNumber(key, value, 1, 4096, &number);
     if (status == HP_OK)
       context.threads = static_cast<int>(number);
+    return status;
+  }
+  if (!std::strcmp(key, "processes")) {
+    options.isSpread = !std::strcmp(value, "mpi");
+    return options.isSpread
+               ? HP_OK
+               : fail(HP_INVALID_ARGUMENT,
+                      "option 'processes': expected 'mpi' but got '%s'", value);
+  }
+  if (!std::strcmp(key, "mpi")) {
+    options.transport.library = value;
+    return HP_OK;
+  }
+  if (!std::strcmp(key, "lost_ms")) {
+    hp_status status = parseNumber(key, value, 100, 86400000, &number);
+    options.transport.lostMs = number;
+    options.transport.heartbeatMs =
+        std::min<int64_t>(options.transport.heartbeatMs, number / 8);
     return status;
   }
   if (!std::strcmp(key, "watchdog_ms"))
@@ -86,8 +110,8 @@ hp_status applyOption(Context &context, const char *key, const char *value) {
     return HP_OK;
   }
   return fail(HP_INVALID_ARGUMENT,
-              "back end 'cpu' has no option '%s'; it knows threads, openblas "
-              "and watchdog_ms",
+              "back end 'cpu' has no option '%s'; it knows threads, openblas, "
+              "watchdog_ms, processes, mpi and lost_ms",
               key);
 }
 
@@ -100,9 +124,7 @@ void nameThread(std::thread &thread, const std::string &name) {
 #endif
 }
 
-void startThreads(Context &context, int64_t numDevices) {
-  context.workers = std::make_unique<WorkerPool>(context.threads - 1,
-                                                 static_cast<int>(numDevices));
+void makeDevices(Context &context, int64_t numDevices) {
   for (int64_t i = 0; i < numDevices; ++i) {
     auto device = std::make_unique<Device>();
     device->backend = context.backend;
@@ -111,7 +133,14 @@ void startThreads(Context &context, int64_t numDevices) {
     device->lane = context.trace.addLane("device " + std::to_string(i));
     context.devices.push_back(std::move(device));
   }
+}
+
+void startThreads(Context &context) {
+  context.workers = std::make_unique<WorkerPool>(
+      context.threads - 1, static_cast<int>(context.devices.size()));
   for (std::unique_ptr<Device> &device : context.devices) {
+    if (isRemote(*device))
+      continue;
     device->thread = std::thread([d = device.get()] { deviceMain(*d); });
     nameThread(device->thread, "hp-device-" + std::to_string(device->ordinal));
   }
@@ -131,20 +160,26 @@ hp_status createContext(const hp_context_desc *desc, hp_context **out) {
   auto context = std::make_unique<Context>();
   context->backend = cpuBackend();
   context->threads = usableCores();
+  ProcessOptions options;
   for (int64_t i = 0; i < desc->num_options; ++i) {
-    hp_status status =
-        applyOption(*context, desc->options[2 * i], desc->options[2 * i + 1]);
+    hp_status status = applyOption(*context, options, desc->options[2 * i],
+                                   desc->options[2 * i + 1]);
     if (status != HP_OK)
       return status;
   }
-  startThreads(*context, numDevices);
+  makeDevices(*context, numDevices);
+  if (options.isSpread)
+    if (hp_status status = connectProcesses(*context, options.transport);
+        status != HP_OK)
+      return status;
+  startThreads(*context);
   *out = reinterpret_cast<hp_context *>(context.release());
   return HP_OK;
 }
 
 void destroyContext(hp_context *handle) {
   Context *context = contextOf(handle);
-  cancelRun(*context, "the context is being destroyed");
+  cancelRun(*context, nullptr);
   context->circles.closeAll();
   std::set<Stream *> streams;
   {
@@ -166,9 +201,15 @@ void destroyContext(hp_context *handle) {
   for (std::unique_ptr<Device> &device : context->devices)
     device->jobs.add();
   for (std::unique_ptr<Device> &device : context->devices)
-    device->thread.join();
+    if (device->thread.joinable())
+      device->thread.join();
   if (context->watchdog.joinable())
     context->watchdog.join();
+  // A transport that lost its peers may still be inside MPI, and keeps what it
+  // uses, too.
+  if (context->transport && context->transport->isBroken())
+    return;
+  context->transport.reset(); // it hands messages to what goes next
   delete context;
 }
 
@@ -270,6 +311,7 @@ hp_backend_v1 makeTable() {
   table.free = release;
   addStreamEntries(table);
   addCommunicatorEntries(table);
+  addProcessEntries(table);
   table.program_load = programLoad;
   table.program_has_entry = programHasEntry;
   table.program_unload = programUnload;

@@ -24,6 +24,7 @@
 #include "lib/Runtime/CPU/Trace.h"
 #include "lib/Runtime/CPU/Transfers.h"
 #include "lib/Runtime/CPU/WorkerPool.h"
+#include "lib/Runtime/Processes/Transport.h"
 #include "lib/Runtime/hp_backend.h"
 
 #include <condition_variable>
@@ -46,9 +47,10 @@ struct Device {
   const hp_backend_v1 *backend;
   Context *context;
   int ordinal;
+  int process = 0; ///< that it belongs to
   MemoryPool pool;
-  std::thread thread;
-  Counter jobs; ///< grows with every launch, and at the end
+  std::thread thread; ///< none if it is another process's
+  Counter jobs;       ///< grows with every launch, and at the end
 
   // What the device does in the current run; written between runs only.
   hp_launch launch = {};
@@ -81,7 +83,9 @@ struct Failure {
 };
 
 struct Run {
-  std::vector<Device *> devices; ///< in launch order
+  uint64_t number = 0;           ///< the same in all processes
+  std::vector<Device *> places;  ///< all that take part, in launch order
+  std::vector<Device *> devices; ///< those of this process
   int threadsPerDevice = 1;
   int spins = 0; ///< rounds before a waiting device goes to sleep
   int64_t start = 0, end = 0;
@@ -101,13 +105,16 @@ struct Context {
   Circles circles;
   Trace trace;
   std::atomic<bool> quitting{false};
+  std::unique_ptr<Transport> transport; ///< null: one process
 
-  std::mutex runMutex; ///< guards the four below
+  std::mutex runMutex; ///< guards what follows up to the watchdog
   std::condition_variable runChanged;
   bool running = false;     ///< from run_start until the last device has ended
   bool reported = true;     ///< the host has fetched the result
   Run run;                  ///< devices read it without the lock while running
   bool keepsGroups = false; ///< the last run left its groups in order
+  hp_status lost = HP_OK;   ///< what ended another process, and all runs
+  std::string lostReason;
   std::thread watchdog;
 
   std::mutex streamMutex; ///< guards streams
@@ -125,6 +132,23 @@ struct ThreadState {
   const char *label = nullptr;
 };
 ThreadState &threadState();
+
+/// What this process's devices wait in, a line for each.
+std::string describeDevices(Run &run);
+/// Ends a run for a reason that is not a device's, and wakes who waits.
+void stopRun(Context &context, hp_status status, const std::string &text);
+
+/// True if the device is another process's.
+bool isRemote(const Device &device);
+/// Brings a message to the channel of that key, wherever its reader is.
+void putMessage(Device &reader, const ChannelKey &key, std::vector<char> data);
+/// Waits for the next message of that key on behalf of `call`.
+hp_status takeMessage(Device &device, const ChannelKey &key, const Call &call,
+                      std::vector<char> &message);
+
+/// Connects the processes that share the context's devices.
+hp_status connectProcesses(Context &context, const Transport::Options &options);
+void addProcessEntries(hp_backend_v1 &table);
 
 /// Records a failure of `device` with this thread's lastError() and stops the
 /// run.

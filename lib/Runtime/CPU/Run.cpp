@@ -31,6 +31,9 @@ void recordFailure(Device &device, hp_status status) {
   }
   run.stopping = true;
   device.context->collectives.wakeAll();
+  if (device.context->transport && status != HP_CANCELLED)
+    device.context->transport->tellFailure(
+        "device " + std::to_string(device.ordinal) + ": " + lastError());
 }
 
 hp_status checkStopping(Device &device) {
@@ -164,8 +167,10 @@ static hp_status checkLaunches(Context &context, const hp_launch *launches,
   std::map<int64_t, std::set<int64_t>> ranks;
   for (int64_t i = 0; i < count; ++i) {
     const hp_launch &launch = launches[i];
-    if (launch.struct_size < sizeof(hp_launch) || !launch.program ||
-        !launch.entry)
+    bool isElsewhere = launch.device >= 0 && launch.device < available &&
+                       isRemote(*context.devices[launch.device]);
+    if (launch.struct_size < sizeof(hp_launch) ||
+        (!isElsewhere && (!launch.program || !launch.entry)))
       return fail(HP_INVALID_ARGUMENT,
                   "launch %lld: expected struct_size, a program and an entry",
                   static_cast<long long>(i));
@@ -198,10 +203,10 @@ static hp_status checkLaunches(Context &context, const hp_launch *launches,
 /// run.
 static bool sameLayout(const Run &run, const hp_launch *launches,
                        size_t count) {
-  if (run.devices.size() != count)
+  if (run.places.size() != count)
     return false;
   for (size_t i = 0; i < count; ++i) {
-    const hp_launch &last = run.devices[i]->launch;
+    const hp_launch &last = run.places[i]->launch;
     if (last.device != launches[i].device || last.group != launches[i].group ||
         last.rank != launches[i].rank)
       return false;
@@ -217,7 +222,8 @@ static void prepareRun(Context &context, const hp_launch *launches,
       device->groups.clear();
     context.collectives.forgetGroups();
   }
-  context.collectives.forgetMessages();
+  context.collectives.forgetMessages(++run.number);
+  run.places.clear();
   run.devices.clear();
   run.failures.clear();
   run.stopping = false;
@@ -234,30 +240,67 @@ static void prepareRun(Context &context, const hp_launch *launches,
     device.stats.device = launch.device;
     device.stats.group = launch.group;
     device.stats.rank = launch.rank;
+    run.places.push_back(&device);
+    if (isRemote(device))
+      continue;
     device.activity = Activity::Running;
     run.devices.push_back(&device);
   }
-  int count = static_cast<int>(entries.size());
+  int count = std::max(1, static_cast<int>(run.devices.size()));
   run.threadsPerDevice = std::max(1, context.threads / count);
   // Spinning pays only where the awaited device has a core of its own, and no
   // longer than a sleep and a wake-up would cost (about 10 us).
   run.spins = count <= context.threads ? 400 : 40;
 }
 
+static bool anyHere(Context &context, const hp_launch *launches,
+                    int64_t count) {
+  return std::any_of(launches, launches + count, [&](const hp_launch &launch) {
+    return !isRemote(*context.devices[launch.device]);
+  });
+}
+
+/// Under the lock of runs.
+static void failRun(Context &context, hp_status status,
+                    const std::string &text) {
+  Run &run = context.run;
+  {
+    std::lock_guard<std::mutex> failures(run.mutex);
+    run.failures.push_back({-1, status, text});
+  }
+  run.stopping = true;
+  context.collectives.wakeAll();
+}
+
+void stopRun(Context &context, hp_status status, const std::string &text) {
+  std::lock_guard<std::mutex> lock(context.runMutex);
+  context.lost = status;
+  context.lostReason = text;
+  if (context.running)
+    failRun(context, status, text + describeDevices(context.run));
+}
+
 hp_status startRun(Context &context, const hp_launch *launches, int64_t count) {
   hp_status status = checkLaunches(context, launches, count);
   std::vector<hp_entry_fn> entries(count > 0 ? count : 0);
   for (int64_t i = 0; status == HP_OK && i < count; ++i)
-    status = findEntry(*reinterpret_cast<Program *>(launches[i].program),
-                       launches[i].entry, &entries[i]);
+    if (!isRemote(*context.devices[launches[i].device]))
+      status = findEntry(*reinterpret_cast<Program *>(launches[i].program),
+                         launches[i].entry, &entries[i]);
   if (status != HP_OK)
     return status;
+  if (context.transport && count > 0 && !anyHere(context, launches, count))
+    return fail(HP_INVALID_ARGUMENT,
+                "expected one launch at least on the devices of each process");
   std::lock_guard<std::mutex> lock(context.runMutex);
   if (context.running)
     return fail(HP_INVALID_ARGUMENT,
                 "another run of this context has not ended");
   prepareRun(context, launches, entries);
   context.running = true;
+  // What happened to another process between two runs ends this one at once.
+  if (context.lost != HP_OK)
+    failRun(context, context.lost, context.lostReason);
   context.reported = false;
   context.run.start = nowNs();
   for (Device *device : context.run.devices)
@@ -319,18 +362,14 @@ hp_status waitRun(Context &context, int64_t timeoutMs, int32_t *done,
 }
 
 hp_status cancelRun(Context &context, const char *reason) {
+  if (context.transport && reason)
+    context.transport->tellFailure(reason);
   std::lock_guard<std::mutex> lock(context.runMutex);
   if (!context.running)
     return HP_OK;
-  failWith(HP_CANCELLED, std::string("the run was cancelled") +
-                             (reason ? std::string(": ") + reason : ""));
-  Run &run = context.run;
-  {
-    std::lock_guard<std::mutex> failures(run.mutex);
-    run.failures.push_back({-1, HP_CANCELLED, lastError()});
-  }
-  run.stopping = true;
-  context.collectives.wakeAll();
+  failRun(context, HP_CANCELLED,
+          std::string("the run was cancelled") +
+              (reason ? std::string(": ") + reason : ""));
   return HP_OK;
 }
 

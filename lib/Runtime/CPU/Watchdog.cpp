@@ -10,6 +10,9 @@
 // device made progress between two looks that both say "stuck", then they were
 // all stuck at the same moment in between.
 //
+// Where devices are spread over processes, this is one process's part of the
+// answer; the transport puts them together.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/CPU/Device.h"
@@ -41,7 +44,7 @@ static uint64_t stuckProgress(Run &run) {
 /// Members of the waiting call's group that have not published it.
 static std::string absentMembers(const Call &call) {
   std::string text;
-  if (!call.group)
+  if (!call.group || call.group->isSpread)
     return text;
   for (Device *member : call.group->members) {
     bool present = false;
@@ -56,12 +59,14 @@ static std::string absentMembers(const Call &call) {
   return text;
 }
 
-static std::string describeStuck(Run &run) {
-  std::string text = "deadlock: the devices wait for each other forever";
+std::string describeDevices(Run &run) {
+  std::string text;
   for (Device *device : run.devices) {
     text += "\n  device " + std::to_string(device->ordinal) + " ";
-    if (device->activity.load() == Activity::Done) {
-      text += "has ended its program";
+    if (device->activity.load() != Activity::Waiting) {
+      text += device->activity.load() == Activity::Done
+                  ? "has ended its program"
+                  : "is at work";
       continue;
     }
     Call call;
@@ -75,7 +80,9 @@ static std::string describeStuck(Run &run) {
     std::string absent = absentMembers(call);
     if (call.group)
       text += " in the group of devices " + describeMembers(*call.group);
-    if (!absent.empty())
+    if (call.group && call.group->isSpread)
+      text += ", for device " + std::to_string(call.peer);
+    else if (!absent.empty())
       text += ", not reached by " + absent;
   }
   return text;
@@ -95,11 +102,19 @@ void watchdogMain(Context &context) {
     if (!context.running || context.run.stopping)
       continue;
     uint64_t now = stuckProgress(context.run);
-    if (now != 0 && now == before) {
-      Device &first = *context.run.devices.front();
-      recordFailure(first, failWith(HP_DEADLOCK, describeStuck(context.run)));
-    }
+    bool isStuck = now != 0 && now == before;
     before = now;
+    if (Transport *transport = context.transport.get()) {
+      // Messages of other processes may come: all of them have to be stuck.
+      transport->setStuck(isStuck ? now + context.run.number : 0);
+      isStuck = transport->isDeadlocked();
+    }
+    if (isStuck)
+      recordFailure(
+          *context.run.devices.front(),
+          failWith(HP_DEADLOCK, "deadlock: the devices wait for each other "
+                                "forever" +
+                                    describeDevices(context.run)));
   }
 }
 

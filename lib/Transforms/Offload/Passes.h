@@ -10,12 +10,18 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir::hyperparallel::offload {
+
+/// On an argument, or on an allocation: it is an arena.
+constexpr llvm::StringLiteral kArenaAttrName = "hp.arena";
+/// What offsets in an arena are multiples of.
+constexpr int64_t kArenaAlignment = 64;
 
 #define GEN_PASS_DECL
 #include "lib/Transforms/Offload/Passes.h.inc"

@@ -141,4 +141,36 @@ def VerifyTiersPass : Pass<"offload-verify-tiers", "ModuleOp"> {
   }];
 }
 
+def AssignMemoryPass : Pass<"offload-assign-memory", "ModuleOp"> {
+  let summary = "Give buffers places in one piece of memory for each tier";
+  let description = [{
+    On buffers, when every allocation and deallocation is written: allocations of
+    static size that are freed in the block where they are made become views of an
+    arena, at offsets so that those that live at the same time share no byte. What
+    a copy reads or writes lives until the copy has been waited for. A call takes
+    its callee's arena as an argument (`hp.arena`), a part of the caller's; a
+    public function allocates its own, once for each memory space. Other
+    allocations stay as they are.
+
+    Sizes and offsets are multiples of 64 bytes, as the runtime's.
+  }];
+  let statistics = [
+    Statistic<"numPlaced", "num-placed", "Buffers that have a place in an arena">,
+    Statistic<"numLeft", "num-left", "Allocations that stay as they are">,
+    Statistic<"arenaBytes", "arena-bytes", "Bytes of the arenas that are allocated">,
+    Statistic<"lostBytes", "lost-bytes", "Bytes of all arenas above what lives at once in them">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def VerifyMemoryPass : Pass<"offload-verify-memory", "ModuleOp"> {
+  let summary = "Check that buffers in arenas share no byte while they live";
+  let description = [{
+    After `offload-assign-memory`, before anything merges equal views. A buffer
+    lives from its view to the last op that uses it, an alias of it, or a copy that
+    is under way; how it was placed plays no part.
+  }];
+}
+
 #endif // HYPERPARALLEL_TRANSFORMS_OFFLOAD_PASSES

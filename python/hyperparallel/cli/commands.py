@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hyperparallel.cli.models import Model
     from hyperparallel.compiled import CompiledProgram
     from hyperparallel.execute import RunResult
-    from hyperparallel.plan import Plan, ResolvedPlan
+    from hyperparallel.plan import GroupedPlan, Plan, ResolvedPlan
 
 _KEPT_PROGRAMS = 64
 
@@ -98,20 +98,20 @@ def _plan_of(arguments: argparse.Namespace) -> Plan:
             raise PlanError(
                 f"{arguments.plan} has the preset {plan.preset.name} and --preset names another; leave one out"
             )
-        plan = Plan(plan.mesh, plan.rules, arguments.preset, plan.placements)
+        plan = Plan(plan.mesh, plan.rules, arguments.preset, plan.placements, plan.groups)
     return plan
 
 
-def _resolve(arguments: argparse.Namespace, model: Model) -> ResolvedPlan:
+def _resolve(arguments: argparse.Namespace, model: Model) -> ResolvedPlan | GroupedPlan:
     from hyperparallel.compile import describe_program
 
-    return _plan_of(arguments).resolve(describe_program(model.imported), arguments.mesh, arguments.devices)
+    return _plan_of(arguments).fit(describe_program(model.imported), arguments.mesh, arguments.devices)
 
 
 def plan_command(arguments: argparse.Namespace) -> int:
     """``hp plan``."""
     from hyperparallel import machines
-    from hyperparallel.plan import explain, explain_json
+    from hyperparallel.plan import GroupedPlan, explain, explain_groups, explain_groups_json, explain_json
 
     plan = _plan_of(arguments)
     machine = None if arguments.machine is None else machines.load(arguments.machine)
@@ -120,6 +120,11 @@ def plan_command(arguments: argparse.Namespace) -> int:
     resolved = _resolve(arguments, _open(arguments, talk))
     if arguments.resolved:
         print(resolved.to_json_text(), end="")
+    elif isinstance(resolved, GroupedPlan):
+        if arguments.json:
+            _print_json(explain_groups_json(resolved))
+        else:
+            print(explain_groups(resolved))
     elif arguments.json:
         _print_json(explain_json(resolved, machine))
     else:
@@ -241,7 +246,14 @@ def _check_options(arguments: argparse.Namespace, program: CompiledProgram) -> N
 
     if arguments.plan is not None or arguments.preset is not None or arguments.model_arg:
         raise PlanError(f"{arguments.model} is compiled already; --plan, --preset and --model-arg are for hp compile")
-    if arguments.mesh is not None and Mesh.parse(arguments.mesh).axes != program.mesh.axes:
+    if program.programs:
+        if arguments.mesh is not None:
+            raise PlanError(
+                f"{arguments.model} is compiled for the groups "
+                + ", ".join(f"{one.group} ({one.mesh})" for one in program.programs)
+                + f", not for the mesh {arguments.mesh}; compile it again"
+            )
+    elif arguments.mesh is not None and Mesh.parse(arguments.mesh).axes != program.mesh.axes:
         raise PlanError(
             f"{arguments.model} is compiled for the mesh {program.mesh}, not {arguments.mesh}; compile it again"
         )
@@ -256,9 +268,13 @@ def _given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, values: Any) -> RunResult:
+    from hyperparallel.cli.launching import execute_over_processes, runs_over_processes
     from hyperparallel.cli.report import trace_file, write_timeline
     from hyperparallel.execute import run_compiled
 
+    if runs_over_processes(arguments):
+        with talk.step("run"):
+            return execute_over_processes(arguments, program, values, steps=arguments.repeat)
     with talk.step("run"), trace_file(arguments.trace, arguments.timeline) as trace:
         run = run_compiled(
             program,
@@ -289,7 +305,7 @@ def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResu
 
 
 @contextlib.contextmanager
-def _program(arguments: argparse.Namespace, talk: Talk, model: Model, resolved: ResolvedPlan) -> Any:
+def _program(arguments: argparse.Namespace, talk: Talk, model: Model, resolved: ResolvedPlan | GroupedPlan) -> Any:
     """The compiled program, kept under a key of all that it is made from; and whether it was there already."""
     from hyperparallel.cache import cache_directory
     from hyperparallel.compile import compile_model
@@ -336,7 +352,7 @@ def _kept_program(target: Path) -> CompiledProgram | None:
     return program
 
 
-def _program_key(model: Model, resolved: ResolvedPlan, device_memory: int | None) -> str:
+def _program_key(model: Model, resolved: ResolvedPlan | GroupedPlan, device_memory: int | None) -> str:
     import hyperparallel
 
     digest = hashlib.sha256()

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands, machine, report, simulate
+from hyperparallel.cli import commands, launching, machine, report, simulate
 from hyperparallel.cli.cost import cost_command
 from hyperparallel.errors import HyperParallelError
 
@@ -140,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         "--timeline", type=Path, metavar="FILE.json", help="write what each device did here, for hp report"
     )
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
+    launching.add_arguments(verb)
     _memory_option(verb)
     _plan_options(verb)
     _model_options(verb)

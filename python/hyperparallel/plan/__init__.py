@@ -19,7 +19,8 @@ from typing import Any
 
 from hyperparallel.errors import PlanError
 from hyperparallel.plan.document import read_document, read_rule, read_text
-from hyperparallel.plan.explain import explain, explain_json, format_bytes
+from hyperparallel.plan.explain import explain, explain_groups, explain_groups_json, explain_json, format_bytes
+from hyperparallel.plan.groups import Group, GroupedPlan, Groups, Schedule, grouped_mesh, read_groups, resolve_groups
 from hyperparallel.plan.layouts import AxisRef, DimLayout, TensorLayout
 from hyperparallel.plan.mesh import Mesh
 from hyperparallel.plan.placement import Placement, read_placements, resolve_placements
@@ -41,12 +42,14 @@ class Plan:
         preset: The preset, if any.
         rules: The plan's own rules.
         placements: Where parameters are to live between steps.
+        groups: Groups of devices that run different parts; None if all devices run the same program.
     """
 
     mesh: Mesh | None
     preset: Preset | None
     rules: tuple[Rule, ...]
     placements: tuple[Placement, ...]
+    groups: Groups | None
 
     def __init__(
         self,
@@ -54,6 +57,10 @@ class Plan:
         shard: Mapping[str, Any] | Sequence[Rule] = (),
         preset: Preset | str | Mapping[str, Any] | None = None,
         offload: Mapping[str, Any] | Sequence[Placement] = (),
+        groups: Groups | Mapping[str, Any] | None = None,
+        stages: int | Mapping[str, Any] | Sequence[Any] | None = None,
+        schedule: str | None = None,
+        microbatches: int | None = None,
     ) -> None:
         """Make a plan.
 
@@ -62,6 +69,10 @@ class Plan:
             shard: Pattern and layout, or ``{"store": layout, "use": layout}``, of each rule.
             preset: ``"megatron"``, ``"fsdp"``, ``"data_parallel"``, or one with options.
             offload: ``{"place": {pattern: tier}, "keep": [pattern]}``.
+            groups: Groups of devices with their meshes: ``{"g0": "tp=2", "g1": "tp=2"}``.
+            stages: How many stages of equal cost, or groups with the paths of their blocks.
+            schedule: ``"gpipe"``, ``"1f1b"``, ``"interleaved_1f1b"``, ``"zero_bubble_h1"`` or ``"auto"``.
+            microbatches: Parts of the batch.
 
         Raises:
             PlanError: If a part is malformed.
@@ -75,6 +86,11 @@ class Plan:
         object.__setattr__(self, "rules", rules)
         placements = read_placements(offload, "plan") if isinstance(offload, Mapping) else tuple(offload)
         object.__setattr__(self, "placements", placements)
+        if not isinstance(groups, Groups):
+            given = {"groups": groups, "stages": stages, "schedule": schedule, "microbatches": microbatches}
+            said = {key: value for key, value in given.items() if value is not None}
+            groups = read_groups(said, self.mesh, "plan")
+        object.__setattr__(self, "groups", groups)
 
     @staticmethod
     def load(path: str | Path) -> Plan:
@@ -88,12 +104,34 @@ class Plan:
 
     @staticmethod
     def _of(
-        mesh: Mesh | None, preset: Preset | None, rules: tuple[Rule, ...], placements: tuple[Placement, ...]
+        mesh: Mesh | None,
+        preset: Preset | None,
+        rules: tuple[Rule, ...],
+        placements: tuple[Placement, ...],
+        groups: Groups | None,
     ) -> Plan:
-        return Plan(mesh, rules, preset, placements)
+        return Plan(mesh, rules, preset, placements, groups)
+
+    def fit(
+        self, program: Program, mesh: MeshLike | None = None, devices: int | None = None
+    ) -> ResolvedPlan | GroupedPlan:
+        """Fit the plan to a program: for one mesh, or for groups of devices if the plan, or the mesh, has them.
+
+        Args:
+            program: What the rules are matched against.
+            mesh: Used instead of the plan's own; an axis ``pp`` makes groups.
+            devices: How many devices must be used, if that is asked for.
+
+        Raises:
+            PlanError: If the plan does not fit.
+        """
+        groups = grouped_mesh(self.groups, mesh)
+        if groups is None:
+            return self.resolve(program, mesh, devices)
+        return resolve_groups(groups, program, self.preset, self.rules, self.placements, devices)
 
     def resolve(self, program: Program, mesh: MeshLike | None = None, devices: int | None = None) -> ResolvedPlan:
-        """Fit the plan to a program.
+        """Fit a plan for one mesh to a program.
 
         Args:
             program: What the rules are matched against.
@@ -116,6 +154,9 @@ class Plan:
 __all__ = [
     "AxisRef",
     "DimLayout",
+    "Group",
+    "GroupedPlan",
+    "Groups",
     "Layout",
     "Mesh",
     "Placement",
@@ -128,11 +169,15 @@ __all__ = [
     "Replicate",
     "ResolvedPlan",
     "Rule",
+    "Schedule",
     "Shard",
     "TensorKind",
     "TensorLayout",
     "explain",
+    "explain_groups",
+    "explain_groups_json",
     "explain_json",
     "format_bytes",
+    "grouped_mesh",
     "make_program",
 ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads plan files (YAML, of which JSON is a part), with the line of every rule for messages.
 
-mesh: {dp: 2, tp: 2}            # optional: --mesh may give it, and wins
+mesh: {dp: 2, tp: 2}            # optional: --mesh may give it, and wins; an axis pp makes groups, see plan/groups.py
 device_ids: [0, 1, 3, 2]        # optional: the physical device at each position
 preset: megatron                # optional: or {name: megatron, data: [dp], tensor: [tp], fsdp: true}
 shard:                          # rules; the last that matches a tensor holds
@@ -21,21 +21,23 @@ from typing import Any, cast
 import yaml
 
 from hyperparallel.errors import PlanError
+from hyperparallel.plan.groups import KEYS as GROUP_KEYS
+from hyperparallel.plan.groups import Groups, read_groups
 from hyperparallel.plan.mesh import Mesh
 from hyperparallel.plan.placement import Placement, read_placements
 from hyperparallel.plan.presets import Preset, read_preset
 from hyperparallel.plan.rules import Rule
 from hyperparallel.plan.spelling import read_layout
 
-_KEYS = ("mesh", "device_ids", "preset", "shard", "offload")
+_KEYS = ("mesh", "device_ids", *GROUP_KEYS, "preset", "shard", "offload")
 
 
-#: Mesh, preset, rules and placements.
-Document = tuple[Mesh | None, Preset | None, tuple[Rule, ...], tuple[Placement, ...]]
+#: Mesh, preset, rules, placements and device groups.
+Document = tuple[Mesh | None, Preset | None, tuple[Rule, ...], tuple[Placement, ...], Groups | None]
 
 
 def read_document(path: str | Path) -> Document:
-    """Mesh, preset, rules and placements of a plan file.
+    """Mesh, preset, rules, placements and device groups of a plan file.
 
     Raises:
         PlanError: If the file cannot be read or is no plan; the message names file and line.
@@ -55,7 +57,7 @@ def read_document(path: str | Path) -> Document:
 
 
 def read_text(text: str, name: str = "plan") -> Document:
-    """Mesh, preset, rules and placements of a plan's text; ``name`` stands for the file in messages."""
+    """Mesh, preset, rules, placements and device groups of a plan's text; ``name`` stands for the file in messages."""
     loader: yaml.SafeLoader | None = None
     try:
         loader = yaml.SafeLoader(text)
@@ -68,6 +70,9 @@ def read_text(text: str, name: str = "plan") -> Document:
                 raise PlanError(f"{where}: unknown key {key!r} of a plan; expected {', '.join(_KEYS)}")
             sections[key] = (node, where)
         mesh = _read_mesh(loader, sections)
+        said = [key for key in GROUP_KEYS if key in sections]
+        origin = sections[said[0]][1] if said else name
+        groups = read_groups({key: _value(loader, sections[key][0]) for key in said}, mesh, origin)
         preset = None
         if "preset" in sections:
             node, where = sections["preset"]
@@ -88,9 +93,9 @@ def read_text(text: str, name: str = "plan") -> Document:
     finally:
         if loader is not None:
             loader.dispose()
-    if preset is None and not rules and not placements:
+    if preset is None and not rules and not placements and groups is None:
         raise PlanError(f"{name}: the plan says nothing: expected a preset, or rules under shard")
-    return mesh, preset, tuple(rules), placements
+    return mesh, preset, tuple(rules), placements, groups
 
 
 def read_rule(pattern: str, value: Any, origin: str) -> Rule:
@@ -134,7 +139,7 @@ def _read_mesh(loader: yaml.SafeLoader, sections: Mapping[str, tuple[Any, str]])
 
 
 def _entries(
-    loader: yaml.SafeLoader, node: Any, name: str, what: str = "a plan: mesh, preset, shard, offload"
+    loader: yaml.SafeLoader, node: Any, name: str, what: str = "a plan: mesh, groups, preset, shard, offload"
 ) -> list[tuple[str, Any, int]]:
     """Key, value node and line of a mapping; duplicates are refused."""
     if node is None:

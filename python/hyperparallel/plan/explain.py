@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from hyperparallel.machines import Machine
+from hyperparallel.plan.groups import GroupedPlan
 from hyperparallel.plan.program import STORED_KINDS
 from hyperparallel.plan.resolve import PlannedTensor, ResolvedPlan, summary
 from hyperparallel.plan.streaming import Streaming, streaming_of
@@ -55,6 +56,39 @@ def explain(plan: ResolvedPlan, every: bool = False, machine: Machine | None = N
         shown = ", ".join(f"{kind} {format_bytes(count)}" for kind, count in totals.items())
         lines += ["", f"per device, of what is planned: {shown}"]
     return "\n".join(lines)
+
+
+def explain_groups(plan: GroupedPlan) -> str:
+    """The groups and their stages, and what each rule matches in the whole program.
+
+    Args:
+        plan: The plan; what it comes to on a group is known when the program is split.
+    """
+    groups = plan.groups
+    lines = [f"{plan.program.name} on {groups} ({groups.num_devices} devices)"]
+    for index, stage in enumerate(groups.stages):
+        paths = None if plan.stage_paths is None else plan.stage_paths[index]
+        what = "cut by cost" if paths is None else _names(list(paths)) if paths else "nothing by name"
+        lines.append(f"  stage {index} on {stage.group}: {what}")
+    if groups.microbatches is not None or groups.schedule is not None:
+        lines.append(f"  {groups.microbatches or 1} microbatches, schedule {groups.schedule or 'as in the program'}")
+    for rule in plan.rules:
+        matched = [tensor.name for tensor in plan.program.tensors if rule.matches(tensor)]
+        lines += ["", f"{rule.origin}: {rule.pattern} -> {rule.layout_text()}", f"  {_names(matched)}"]
+    return "\n".join(lines)
+
+
+def explain_groups_json(plan: GroupedPlan) -> dict[str, Any]:
+    """The same as data."""
+    rules = [
+        {
+            "pattern": rule.pattern,
+            "layout": rule.layout_text(),
+            "matched": [tensor.name for tensor in plan.program.tensors if rule.matches(tensor)],
+        }
+        for rule in plan.rules
+    ]
+    return {"program": plan.program.name, "devices": plan.groups.num_devices, **plan.to_json(), "rules": rules}
 
 
 def _placement_lines(plan: ResolvedPlan, machine: Machine | None, every: bool) -> list[str]:

@@ -13,7 +13,7 @@ each device its arrays and returns :class:`RunStatistics`. Failures are :class:`
 from __future__ import annotations
 
 from hyperparallel.runtime.arrays import bfloat16_to_float32, empty, float32_to_bfloat16, numpy_dtype
-from hyperparallel.runtime.engine import Launch, Program, Runtime
+from hyperparallel.runtime.engine import Launch, Program, Runtime, read_statistics
 from hyperparallel.runtime.library import find_library, find_openblas
 from hyperparallel.runtime.statistics import DeviceStatistics, RunStatistics, TierUsage
 from hyperparallel.runtime.vocabulary import Collective, DataType, Tier
@@ -34,4 +34,5 @@ __all__ = [
     "find_openblas",
     "float32_to_bfloat16",
     "numpy_dtype",
+    "read_statistics",
 ]

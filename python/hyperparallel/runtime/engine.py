@@ -335,6 +335,14 @@ def _pack(launches: Sequence[Launch]) -> _PackedLaunches:
     return packed
 
 
+def read_statistics(data: bytes) -> list[DeviceStatistics]:
+    """The statistics that hp-run wrote: its ``hp_device_stats``, one after the other."""
+    size = ctypes.sizeof(abi.DeviceStats)
+    if len(data) % size:
+        raise RuntimeFailure(f"expected statistics of {size} bytes for each device but got {len(data)} bytes")
+    return [_device_statistics(abi.DeviceStats.from_buffer_copy(data, offset)) for offset in range(0, len(data), size)]
+
+
 def _device_statistics(stats: abi.DeviceStats) -> DeviceStatistics:
     return DeviceStatistics(
         device=stats.device,
@@ -358,4 +366,4 @@ def _device_statistics(stats: abi.DeviceStats) -> DeviceStatistics:
     )
 
 
-__all__ = ["Launch", "Program", "Runtime"]
+__all__ = ["Launch", "Program", "Runtime", "read_statistics"]

@@ -55,5 +55,6 @@ STATUS_NAMES = (
     "HP_PROGRAM_ERROR",
     "HP_CANCELLED",
     "HP_INTERNAL",
+    "HP_LOST",
 )
 """Names of ``hp_status``, by value."""

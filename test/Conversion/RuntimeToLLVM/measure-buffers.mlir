@@ -57,3 +57,20 @@ func.func @dynamic(%n: index) {
   memref.dealloc %a : memref<?xf32>
   return
 }
+
+// An arena is its function's, wherever it comes from, and is counted once.
+// CHECK-LABEL: func.func @with_arena(
+// CHECK-SAME: hp.peak_bytes = array<i64: 256, 0, 0, 0>
+func.func @with_arena() {
+  %arena = memref.alloc() {hp.arena} : memref<256xi8>
+  %c64 = arith.constant 64 : index
+  %part = memref.view %arena[%c64][] : memref<256xi8> to memref<128xi8>
+  call @given_arena(%part) : (memref<128xi8>) -> ()
+  memref.dealloc %arena : memref<256xi8>
+  return
+}
+// CHECK-LABEL: func.func private @given_arena(
+// CHECK-SAME: hp.peak_bytes = array<i64: 128, 0, 0, 0>
+func.func private @given_arena(%arena: memref<128xi8> {hp.arena}) {
+  return
+}

@@ -114,15 +114,15 @@ def test_the_mesh_of_a_layout_will_do() -> None:
 
 
 REFUSED = [
-    ("", "x.yaml: expected a plan: mesh, preset, shard, offload, but the file is empty"),
+    ("", "x.yaml: expected a plan: mesh, groups, preset, shard, offload, but the file is empty"),
     ("# nothing\n", "the file is empty"),
     ("mesh: {dp: 2}\n", "x.yaml: the plan says nothing"),
-    ("- 1\n", "x.yaml:1: expected a plan: mesh, preset, shard, offload, but got a list"),
-    ("preset\n", "x.yaml:1: expected a plan: mesh, preset, shard, offload, but got 'preset'"),
+    ("- 1\n", "x.yaml:1: expected a plan: mesh, groups, preset, shard, offload, but got a list"),
+    ("preset\n", "x.yaml:1: expected a plan: mesh, groups, preset, shard, offload, but got 'preset'"),
     ("mesh: {dp: 2}\nshard: [1\n", "x.yaml:3: malformed YAML"),
     ("mesh: {dp: 2}\n\tshard: 1\n", "x.yaml:2: malformed YAML"),
     ("\x00", "malformed YAML"),
-    ("shards: {}\n", "x.yaml:1: unknown key 'shards' of a plan; expected mesh, device_ids, preset, shard"),
+    ("shards: {}\n", "x.yaml:1: unknown key 'shards' of a plan; expected mesh, device_ids, groups, stages, schedule"),
     ("mesh: 7\npreset: fsdp\n", "x.yaml:1: mesh: expected axes with sizes"),
     ("mesh: {dp: two}\npreset: fsdp\n", "x.yaml:1: mesh: expected a size of at least 1 for axis dp"),
     ("device_ids: [1, 0]\npreset: fsdp\n", "x.yaml:1: device_ids needs a mesh beside it"),

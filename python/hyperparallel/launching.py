@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Running a compiled program over processes: ``mpiexec`` starts hp-run, which needs neither Python nor MLIR."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hyperparallel import hp_run
+from hyperparallel.compiled import CompiledProgram
+from hyperparallel.enums import Role, StrEnum
+from hyperparallel.errors import MissingDependencyError, RuntimeFailure
+from hyperparallel.runtime import DeviceStatistics, RunStatistics, find_openblas, read_statistics
+from hyperparallel.state import open_state, write_safetensors
+
+Array = NDArray[Any]
+
+
+class Launcher(StrEnum):
+    """Where the devices of a run are."""
+
+    LOCAL = "local"
+    MPI = "mpi"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRun:
+    """What a run over processes gave.
+
+    Attributes:
+        results: Global results by name.
+        statistics: The last step's.
+        wall_seconds: Of each step.
+        losses: The first scalar result of each step; empty if there is none.
+    """
+
+    results: Mapping[str, Array]
+    statistics: RunStatistics
+    wall_seconds: tuple[float, ...]
+    losses: tuple[float, ...]
+
+
+def find_mpiexec() -> Path:
+    """The ``mpiexec`` of this Python's prefix, or that of the path.
+
+    Raises:
+        MissingDependencyError: There is none.
+    """
+    own = Path(sys.prefix) / "bin" / "mpiexec"
+    found = str(own) if own.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise MissingDependencyError("mpich", needed_for="--launcher mpi", install="pip install mpich")
+    return Path(found)
+
+
+def run_over_processes(
+    directory: Path,
+    programs: Sequence[CompiledProgram],
+    values: Mapping[str, Array] | Callable[[str], Array],
+    *,
+    processes: int | None = None,
+    steps: int = 1,
+    threads: int | None = None,
+    save: Path | None = None,
+    save_every: int | None = None,
+    resume: Path | None = None,
+) -> ProcessRun:
+    """Run a compiled program over processes of this machine.
+
+    Args:
+        directory: What hp compile made.
+        programs: The program of all devices, or those of groups of devices.
+        values: The global value of each argument: by name, or a function from names.
+        processes: How many; one for each device if None.
+        steps: How many steps; what a step updates is kept.
+        threads: Cores that each process may use; all of its share if None.
+        save: Where the state is saved after the last step.
+        save_every: Save it also after so many steps.
+        resume: A state to go on from.
+
+    Raises:
+        RuntimeFailure: The run failed; the message has what the ranks said.
+        MissingDependencyError: There is no mpiexec.
+    """
+    mpiexec = find_mpiexec()
+    count = processes or sum(program.mesh.num_devices for program in programs)
+    with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
+        folder = Path(temporary)
+        arguments = {argument.name: argument for program in programs for argument in program.arguments}
+        kept = open_state(resume).names if resume is not None else ()
+        given = {
+            name: (argument.dtype, values(name) if callable(values) else values[name])
+            for name, argument in arguments.items()
+            if argument.role is Role.INPUT or name not in kept
+        }
+        write_safetensors(folder / "values.safetensors", given)
+        command = [
+            str(mpiexec),
+            "-n",
+            str(count),
+            str(hp_run.path()),
+            str(directory),
+            f"--inputs={folder / 'values.safetensors'}",
+            f"--steps={steps}",
+            f"--results={folder / 'results'}",
+            f"--statistics={folder / 'statistics'}",
+        ]
+        openblas = find_openblas()
+        options = {
+            "openblas": openblas,
+            "threads": threads,
+            "save": save,
+            "save-every": save_every,
+            "resume": resume,
+        }
+        command += [f"--{name}={value}" for name, value in options.items() if value is not None]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        if run.returncode != 0:
+            raise RuntimeFailure(_said(run.stderr) or f"mpiexec ended with status {run.returncode}")
+        report = json.loads(run.stdout)
+        state = open_state(folder / "results")
+        devices: list[DeviceStatistics] = []
+        for rank in range(count):
+            devices += read_statistics((folder / f"statistics.{rank}").read_bytes())
+        seconds = tuple(float(value) for value in report["seconds"])
+        return ProcessRun(
+            {name: state.read(name) for name in state.names},
+            RunStatistics(seconds[-1], tuple(sorted(devices, key=lambda one: one.device))),
+            seconds,
+            tuple(float("nan") if value is None else float(value) for value in report["losses"]),
+        )
+
+
+def _said(text: str) -> str:
+    """What the ranks said, without what mpiexec adds."""
+    lines = text.splitlines()
+    ends = [number for number, line in enumerate(lines) if line.startswith("====")]
+    kept = lines[: ends[0]] if ends else lines
+    return "\n".join(line.removeprefix("hp-run: ").replace("error: ", "", 1) for line in kept if line.strip())
+
+
+__all__ = ["Launcher", "ProcessRun", "find_mpiexec", "run_over_processes"]

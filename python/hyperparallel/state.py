@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The state of a training on disk: parameters, buffers and optimizer state, in shards.
+
+A state is a directory with a safetensors file for each device, which has the blocks that the device is the first to hold,
+and ``index.json``, which says for each tensor which blocks are where, without padding and without overlap. So whatever
+layout it was written from, it can be read into any other. ``lib/Runtime/Launcher/State.h`` has the format, which hp-run
+reads and writes, too.
+
+Writing is atomic: everything goes to a hidden directory, which is renamed when it is on the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hyperparallel.compiled import CompiledProgram, CompiledTensor
+from hyperparallel.enums import Role
+from hyperparallel.errors import RuntimeFailure
+from hyperparallel.local_parts import bounds_of
+from hyperparallel.plan.mesh import Mesh
+from hyperparallel.runtime import Launch
+
+Array = NDArray[Any]
+
+INDEX_FILE = "index.json"
+_FORMAT = "hyperparallel-state"
+_VERSION = 1
+_KEPT_STEPS = 2
+
+#: MLIR's element types: what safetensors calls them, and how NumPy holds them.
+_TYPES: Mapping[str, tuple[str, np.dtype[Any]]] = {
+    "f64": ("F64", np.dtype(np.float64)),
+    "f32": ("F32", np.dtype(np.float32)),
+    "f16": ("F16", np.dtype(np.float16)),
+    "bf16": ("BF16", np.dtype(np.uint16)),
+    "i64": ("I64", np.dtype(np.int64)),
+    "i32": ("I32", np.dtype(np.int32)),
+    "i16": ("I16", np.dtype(np.int16)),
+    "i8": ("I8", np.dtype(np.int8)),
+    "ui8": ("U8", np.dtype(np.uint8)),
+    "i1": ("BOOL", np.dtype(np.bool_)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTensor:
+    """A tensor, with what each device holds of it.
+
+    Attributes:
+        tensor: What it is.
+        mesh: The mesh that it is split over.
+        devices: The devices' ordinals, by position in the mesh.
+        parts: The local arrays, likewise.
+    """
+
+    tensor: CompiledTensor
+    mesh: Mesh
+    devices: Sequence[int]
+    parts: Sequence[Array]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    begin: tuple[int, ...]
+    size: tuple[int, ...]
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    dtype: str
+    shape: tuple[int, ...]
+    pieces: tuple[_Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state that was written; made by :func:`open_state`.
+
+    Attributes:
+        directory: Where it is.
+        step: The steps that were done before.
+    """
+
+    directory: Path
+    step: int
+    _tensors: Mapping[str, _Entry]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is in it."""
+        return tuple(self._tensors)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tensors
+
+    def read(self, name: str) -> Array:
+        """The global tensor of a name; bf16 as its bits in ``uint16``.
+
+        Raises:
+            RuntimeFailure: The files do not hold what the index says.
+        """
+        entry = self._tensors[name]
+        whole = np.empty(entry.shape, _TYPES[entry.dtype][1])
+        covered = 0
+        for piece in entry.pieces:
+            part = _read_tensor(self.directory / piece.file, name)
+            if part.shape != piece.size or part.dtype != whole.dtype:
+                raise RuntimeFailure(f"{self.directory}: {piece.file} does not hold what {INDEX_FILE} says of {name}")
+            where = tuple(slice(begin, begin + size) for begin, size in zip(piece.begin, piece.size, strict=True))
+            whole[(*where, ...)] = part
+            covered += part.size
+        if covered != whole.size:
+            raise RuntimeFailure(f"{self.directory}: {name} is not whole; the state is damaged")
+        return whole
+
+
+def state_of(programs: Sequence[CompiledProgram], launches: Sequence[Launch]) -> list[HeldTensor]:
+    """What a training goes on from: every argument but the inputs, as the devices hold it.
+
+    Args:
+        programs: The program of all devices, or those of groups of devices.
+        launches: The launches of each, one after the other, by position in its mesh.
+    """
+    held: list[HeldTensor] = []
+    first = 0
+    for program in programs:
+        own = launches[first : first + program.mesh.num_devices]
+        first += program.mesh.num_devices
+        devices = [launch.device for launch in own]
+        held += [
+            HeldTensor(argument, program.mesh, devices, [launch.arguments[index] for launch in own])
+            for index, argument in enumerate(program.arguments)
+            if argument.role is not Role.INPUT
+        ]
+    return held
+
+
+def save_step(directory: Path, step: int, tensors: Sequence[HeldTensor]) -> Path:
+    """Write ``directory/step-00000005``, and drop all but the last two of them.
+
+    Raises:
+        RuntimeFailure: The place cannot be written.
+    """
+    target = directory / f"step-{step:08}"
+    write_state(target, step, tensors)
+    for old in _steps(directory)[:-_KEPT_STEPS]:
+        shutil.rmtree(old, ignore_errors=True)
+    return target
+
+
+def write_state(directory: Path, step: int, tensors: Sequence[HeldTensor]) -> None:
+    """Write a state; one that is there is replaced when the new one is whole.
+
+    Args:
+        directory: The directory to make.
+        step: The steps that were done.
+        tensors: What it holds. Where a name comes twice, the first is taken.
+
+    Raises:
+        RuntimeFailure: The place cannot be written.
+    """
+    hidden = directory.parent / f".{directory.name}.new"
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(hidden, ignore_errors=True)
+        hidden.mkdir()
+        index: dict[str, Any] = {}
+        files: dict[str, list[tuple[str, str, Array]]] = {}
+        for held in tensors:
+            if held.tensor.name not in index:
+                index[held.tensor.name] = _place(held, files)
+        for name, parts in files.items():
+            _write_safetensors(hidden / name, parts)
+        text = json.dumps({"format": _FORMAT, "version": _VERSION, "step": step, "tensors": index}, indent=1)
+        _write(hidden / INDEX_FILE, text.encode())
+        _sync(hidden)
+        shutil.rmtree(directory, ignore_errors=True)
+        hidden.rename(directory)
+        _sync(directory.parent)
+    except OSError as error:
+        shutil.rmtree(hidden, ignore_errors=True)
+        raise RuntimeFailure(f"cannot save the state to {directory}: {error.strerror or error}") from None
+
+
+def open_state(directory: Path) -> State:
+    """The state in a directory, or the last of the steps that were saved there.
+
+    Raises:
+        RuntimeFailure: There is none, or it is damaged.
+    """
+    found = directory
+    if not (directory / INDEX_FILE).exists():
+        whole = [step for step in _steps(directory) if (step / INDEX_FILE).exists()]
+        if not whole:
+            raise RuntimeFailure(
+                f"no state at {directory}: it has no {INDEX_FILE}, and no step-* that has one; name a directory of --save"
+            )
+        found = whole[-1]
+    try:
+        index = json.loads((found / INDEX_FILE).read_text(encoding="utf-8"))
+        if index["format"] != _FORMAT or index["version"] != _VERSION:
+            raise RuntimeFailure(f"{found / INDEX_FILE} describes no state of this version")
+        tensors = {
+            str(name): _Entry(
+                str(entry["dtype"]),
+                tuple(entry["shape"]),
+                tuple(_Piece(tuple(b["begin"]), tuple(b["size"]), str(b["file"])) for b in entry["blocks"]),
+            )
+            for name, entry in index["tensors"].items()
+        }
+        return State(found, int(index["step"]), tensors)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RuntimeFailure(f"{found / INDEX_FILE} is damaged ({error!r})") from None
+
+
+def _place(held: HeldTensor, files: dict[str, list[tuple[str, str, Array]]]) -> dict[str, Any]:
+    """Hands each block to the file of its first holder; returns the tensor's entry of the index."""
+    tensor = held.tensor
+    blocks: list[dict[str, Any]] = []
+    seen: set[tuple[tuple[int, int], ...]] = set()
+    for position, device in enumerate(held.devices):
+        bounds = bounds_of(position, tensor.shape, tensor.layout, held.mesh)
+        if tuple(bounds) in seen:
+            continue
+        seen.add(tuple(bounds))
+        size = [max(0, min(local, n - begin)) for (begin, local), n in zip(bounds, tensor.shape, strict=True)]
+        part = held.parts[position][(*(slice(0, extent) for extent in size), ...)]
+        if part.size:
+            file = f"device-{device:05}.safetensors"
+            files.setdefault(file, []).append((tensor.name, tensor.dtype, part))
+            blocks.append({"file": file, "begin": [begin for begin, _ in bounds], "size": size})
+    return {"dtype": tensor.dtype, "shape": list(tensor.shape), "blocks": blocks}
+
+
+def _steps(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.glob("step-*") if path.name[5:].isdigit())
+
+
+def _write(path: Path, *parts: bytes | memoryview) -> None:
+    with path.open("wb") as file:
+        for part in parts:
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, tuple[str, Array]]) -> None:
+    """Write arrays, by name with MLIR's element type, as safetensors."""
+    _write_safetensors(path, [(name, dtype, array) for name, (dtype, array) in tensors.items()])
+
+
+def _write_safetensors(path: Path, tensors: Sequence[tuple[str, str, Array]]) -> None:
+    header: dict[str, Any] = {}
+    offset = 0
+    for name, dtype, array in tensors:
+        header[name] = {
+            "dtype": _TYPES[dtype][0],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
+        offset += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    arrays = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for _, _, array in tensors)
+    _write(path, len(text).to_bytes(8, "little"), text, *(array.data for array in arrays))
+
+
+def _read_tensor(path: Path, name: str) -> Array:
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = cast("dict[str, Any]", json.loads(file.read(length)))
+        entry = header[name]
+        begin, end = entry["data_offsets"]
+        dtype = next(numpy for safetensors, numpy in _TYPES.values() if safetensors == entry["dtype"])
+        shape = tuple(entry["shape"])
+        if path.stat().st_size < 8 + length + end or (end - begin) != dtype.itemsize * int(np.prod(shape)):
+            raise ValueError("it is cut off")
+        if begin == end:
+            return np.empty(shape, dtype)
+        return np.memmap(path, dtype, "r", 8 + length + begin, shape or (1,)).reshape(shape)
+    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
+        raise RuntimeFailure(f"{path} is damaged ({error})") from None
+
+
+__all__ = [
+    "HeldTensor",
+    "State",
+    "open_state",
+    "save_step",
+    "state_of",
+    "write_safetensors",
+    "write_state",
+]

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs over groups of devices give PyTorch's numbers, whatever the groups' sizes and layouts."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from hyperparallel.cli.models import Model, example_inputs, reference_results
+from hyperparallel.compare import compare
+from hyperparallel.compile import compile_model
+from hyperparallel.execute import RunResult, run_compiled
+from hyperparallel.frontend.model_file import load_model_file
+from hyperparallel.frontend.torch import import_model
+from hyperparallel.plan import Plan
+from hyperparallel.runtime import Collective
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SMALL = {"layers": 4, "width": 48, "heads": 4, "vocab": 101, "positions": 32, "batch": 4, "seq": 12}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """An imported model and what PyTorch computes."""
+
+    model: Model
+    want: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    """A GPT-2 of four blocks."""
+    loaded = load_model_file(EXAMPLES / "gpt2.py", SMALL)
+    imported = import_model(loaded.module, loaded.args, loaded.kwargs, name="gpt2")
+    model = Model(imported, example_inputs(loaded), {}, loaded)
+    return Case(model, reference_results(model))
+
+
+def run(case: Case, plan: Plan, directory: Path) -> RunResult:
+    """Compile and run; the numbers must be PyTorch's."""
+    imported, inputs = case.model.imported, case.model.inputs
+    program = compile_model(imported, plan, None, directory / "program")
+    result = run_compiled(program, lambda name: inputs[name] if name in inputs else imported.weight(name))
+    comparison = compare(result.results, case.want)
+    assert comparison.ok, comparison
+    return result
+
+
+PLANS = {
+    "two stages": Plan(mesh="pp=2"),
+    "two stages, each over two devices": Plan(mesh="pp=2,tp=2", preset="megatron"),
+    "four stages": Plan(mesh="pp=4"),
+    "one device and three": Plan(
+        groups={"a": "tp=1", "b": "tp=3"},
+        stages={"a": "transformer.h.[01]", "b": ["transformer.h.2", "transformer.h.3"]},
+        preset="megatron",
+    ),
+    "two groups in turns": Plan(mesh="pp=2", stages=4),
+    "two stages, each with its batch split": Plan(mesh="pp=2,dp=2", preset="fsdp"),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_numbers_are_those_of_pytorch(case: Case, plan: Plan, tmp_path: Path) -> None:
+    result = run(case, plan, tmp_path)
+    devices = result.statistics.devices
+    sent = sum(device.collectives[Collective.SEND] for device in devices)
+    assert sent == sum(device.collectives[Collective.RECV] for device in devices) > 0
