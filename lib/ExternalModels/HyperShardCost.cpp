@@ -63,4 +63,5 @@ void mlir::hyperparallel::registerCostModels(DialectRegistry &registry) {
   registerTensorCosts(registry);
   registerArithCosts(registry);
   registerHyperShardCosts(registry);
+  registerOffloadableModels(registry);
 }

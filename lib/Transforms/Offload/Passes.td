@@ -92,7 +92,9 @@ def PlanTransfersPass : Pass<"offload-plan-transfers", "ModuleOp"> {
 
     Parameters, buffers, caches and optimizer state (`hp.role`) may live in a
     tier between steps; inputs and results stay on the device. What a person
-    asked for (`offload.place`, `offload.keep` on arguments) is kept to.
+    asked for (`offload.place`, `offload.keep` on arguments) is kept to. A value
+    whose maker may be executed again (`OffloadableOpInterface`) is computed again
+    where that is faster than copying it.
 
     The decisions hang on the function as `offload.moves`, each with a remark
     that says what it costs; a program that fits is left as it is. Where no plan
@@ -109,6 +111,8 @@ def PlanTransfersPass : Pass<"offload-plan-transfers", "ModuleOp"> {
   let statistics = [
     Statistic<"numMoved", "num-moved", "Values that leave the device">,
     Statistic<"numKept", "num-kept", "Values that could leave and stay">,
+    Statistic<"numRecomputed", "num-recomputed",
+              "Values that are computed again instead of copied">,
   ];
   let dependentDialects = ["::mlir::hyperparallel::offload::OffloadDialect",
                            "::mlir::hyperparallel::supernode::SupernodeDialect"];
@@ -127,6 +131,7 @@ def InsertTransfersPass : Pass<"offload-insert-transfers", "ModuleOp"> {
   let statistics = [
     Statistic<"numPrefetches", "num-prefetches", "Prefetches inserted">,
     Statistic<"numStores", "num-stores", "Stores inserted">,
+    Statistic<"numRecomputed", "num-recomputed", "Ops executed again">,
   ];
   let dependentDialects = ["::mlir::hyperparallel::offload::OffloadDialect",
                            "::mlir::hyperparallel::supernode::SupernodeDialect"];
