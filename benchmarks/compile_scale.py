@@ -2,6 +2,7 @@
 """How compilation scales: wall time and peak memory of each phase, up to the program of one device.
 
     python benchmarks/compile_scale.py --model llama-405b --devices 1024 --json
+    python benchmarks/compile_scale.py --model llama-405b --devices 1024 --train --json
     python benchmarks/compile_scale.py --model llama-405b --devices 1024 --flat --layers 8,32,126 --json
 
 With ``--flat`` every block is inlined, so that nothing is shared between layers, and time per op shows whether a
@@ -22,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-MODELS = {"llama-405b": ("llama405b.py", "llama405b.yaml", 8)}
-"""Model file, plan, and devices along the tensor axis."""
+MODELS = {"llama-405b": ("llama405b.py", "llama405b_train.py", "llama405b.yaml", 8)}
+"""Model file, the same for training, plan, and devices along the tensor axis."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -53,15 +54,17 @@ def _peak_bytes() -> int:
     return 0
 
 
-def measure(model: str, devices: int, layers: int | None, flat: bool) -> dict[str, Any]:
+def measure(model: str, devices: int, layers: int | None, flat: bool, train: bool) -> dict[str, Any]:
     """Import, plan, and partition a model; returns what each phase took."""
     from hyperparallel.compile import describe_program
     from hyperparallel.frontend.model_file import load_model_file
     from hyperparallel.frontend.torch import import_model
+    from hyperparallel.frontend.training import import_training
     from hyperparallel.pipeline import Phase, PhaseRunner, make_context, parse_program
     from hyperparallel.plan import Mesh, Plan
 
-    file, plan_file, tensor = MODELS[model]
+    inference_file, training_file, plan_file, tensor = MODELS[model]
+    file = training_file if train else inference_file
     if devices % tensor:
         raise SystemExit(f"compile_scale: expected a multiple of {tensor} devices but got {devices}")
     meter = Meter()
@@ -69,7 +72,10 @@ def measure(model: str, devices: int, layers: int | None, flat: bool) -> dict[st
     with meter.phase("build"):
         loaded = load_model_file(ROOT / "examples" / file, {} if layers is None else {"layers": layers})
     with meter.phase("import"):
-        imported = import_model(loaded.module, loaded.args, loaded.kwargs, name=model)
+        if loaded.training is not None:
+            imported = import_training(loaded.module, loaded.args, loaded.kwargs, training=loaded.training, name=model)
+        else:
+            imported = import_model(loaded.module, loaded.args, loaded.kwargs, name=model)
     with meter.phase("parse"):
         context = make_context()
         module = parse_program(imported.mlir, model, context)
@@ -91,7 +97,8 @@ def measure(model: str, devices: int, layers: int | None, flat: bool) -> dict[st
     compile_phases = ("annotated", "propagated", "resharded", "partitioned")
     return {
         "model": model,
-        "layers": layers if layers is not None else len(imported.blocks),
+        "layers": len({block.path for block in imported.blocks}),
+        "train": train,
         "mesh": dict(mesh.axes),
         "flat": flat,
         "ops": ops,
@@ -135,11 +142,12 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=1024)
     parser.add_argument("--layers", help="numbers of layers, such as 8,126 (default: the model's own)")
     parser.add_argument("--flat", action="store_true", help="inline every block")
+    parser.add_argument("--train", action="store_true", help="a training step: forward, backward and update")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     arguments = parser.parse_args()
     layers = [int(text) for text in arguments.layers.split(",")] if arguments.layers else [None]
     for count in layers:
-        result = measure(arguments.model, arguments.devices, count, arguments.flat)
+        result = measure(arguments.model, arguments.devices, count, arguments.flat, arguments.train)
         if arguments.json:
             print(json.dumps(result), flush=True)
             continue

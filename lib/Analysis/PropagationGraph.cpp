@@ -279,9 +279,8 @@ void PropagationGraph::writeShardings() {
       if (auto it = resultIds.find({function, i}); it != resultIds.end()) {
         // What is updated stays as it is laid out.
         Value updated = getUpdatedArgument(function, i);
-        function.setResultAttr(
-            i, HyperShardDialect::kShardingAttrName,
-            shardingOf(updated ? ids[updated] : it->second));
+        function.setResultAttr(i, HyperShardDialect::kShardingAttrName,
+                               shardingOf(updated ? ids[updated] : it->second));
       }
   writeEdgesWithoutHome();
 }

@@ -33,6 +33,22 @@ def FuseElementwise : Pass<"hp-fuse-elementwise", "mlir::ModuleOp"> {
   ];
 }
 
+def ConvertIndexingToLoops
+    : Pass<"convert-indexing-to-loops", "mlir::ModuleOp"> {
+  let summary = "Turns writes at computed places into loops over tensors";
+  let description = [{
+    `indexing.scatter_add` becomes a loop over its updates, which adds each to its
+    row of the table. Bufferization writes in place what the loop hands on.
+  }];
+  let statistics = [
+    Statistic<"numLoops", "num-loops", "Loops written">
+  ];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+    "mlir::scf::SCFDialect", "mlir::tensor::TensorDialect"
+  ];
+}
+
 def PrepareBufferization : Pass<"hp-prepare-bufferization", "mlir::ModuleOp"> {
   let summary = "Marks arguments read-only and gives each use its own init";
   let description = [{

@@ -19,6 +19,7 @@ void registerLinalgCosts(DialectRegistry &registry);
 void registerTensorCosts(DialectRegistry &registry);
 void registerArithCosts(DialectRegistry &registry);
 void registerHyperShardCosts(DialectRegistry &registry);
+void registerIndexingCosts(DialectRegistry &registry);
 
 } // namespace hyperparallel
 } // namespace mlir

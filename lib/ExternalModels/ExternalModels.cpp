@@ -13,4 +13,5 @@ using namespace mlir::hyperparallel;
 void mlir::hyperparallel::registerShardableModels(DialectRegistry &registry) {
   registerLinalgModels(registry);
   registerTensorModels(registry);
+  registerIndexingModels(registry);
 }

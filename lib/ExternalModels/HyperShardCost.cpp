@@ -63,5 +63,6 @@ void mlir::hyperparallel::registerCostModels(DialectRegistry &registry) {
   registerTensorCosts(registry);
   registerArithCosts(registry);
   registerHyperShardCosts(registry);
+  registerIndexingCosts(registry);
   registerOffloadableModels(registry);
 }

@@ -10,6 +10,7 @@ namespace hyperparallel {
 
 void registerLinalgModels(DialectRegistry &registry);
 void registerTensorModels(DialectRegistry &registry);
+void registerIndexingModels(DialectRegistry &registry);
 
 } // namespace hyperparallel
 } // namespace mlir

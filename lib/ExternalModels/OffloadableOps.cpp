@@ -17,8 +17,7 @@ using namespace mlir::hyperparallel;
 
 namespace {
 template <typename OpTy>
-struct PureOp
-    : OffloadableOpInterface::ExternalModel<PureOp<OpTy>, OpTy> {
+struct PureOp : OffloadableOpInterface::ExternalModel<PureOp<OpTy>, OpTy> {
   bool mayLeaveDevice(Operation *, unsigned) const { return true; }
   bool mayBeRecomputed(Operation *op) const { return isMemoryEffectFree(op); }
 };
@@ -29,8 +28,7 @@ static void attach(MLIRContext *context) {
   (OpTys::template attachInterface<PureOp<OpTys>>(*context), ...);
 }
 
-void mlir::hyperparallel::registerOffloadableModels(
-    DialectRegistry &registry) {
+void mlir::hyperparallel::registerOffloadableModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
     attach<
 #define GET_OP_LIST

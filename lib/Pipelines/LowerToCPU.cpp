@@ -66,6 +66,7 @@ static void addTensorPasses(OpPassManager &manager) {
 }
 
 static void addBufferPasses(OpPassManager &manager) {
+  manager.addPass(createConvertIndexingToLoops());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createPrepareBufferization());
   bufferization::OneShotBufferizePassOptions bufferize;

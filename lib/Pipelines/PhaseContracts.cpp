@@ -37,8 +37,8 @@ using namespace mlir::hyperparallel::hypershard;
 static constexpr StringLiteral kRoles[] = {"input", "parameter", "buffer",
                                            "optimizer", "cache"};
 static constexpr StringLiteral kDialects[] = {
-    "builtin", "func", "linalg", "tensor",     "arith",
-    "math",    "scf",  "cf",     "hypershard", "supernode"};
+    "builtin", "func", "linalg",     "tensor",   "arith",    "math",
+    "scf",     "cf",   "hypershard", "indexing", "supernode"};
 
 static LogicalResult verifyArgument(func::FuncOp entry, unsigned index,
                                     llvm::StringSet<> &names) {

@@ -5,6 +5,7 @@
 
 #include "dialects/HyperMPMD/HyperMPMD.h"
 #include "dialects/HyperShard/HyperShard.h"
+#include "dialects/Indexing/Indexing.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Supernode/Supernode.h"
 #include "lib/Conversion/Passes.h"
@@ -24,6 +25,7 @@ using namespace mlir;
 void hyperparallel::registerDialects(DialectRegistry &registry) {
   registry.insert<hypermpmd::HyperMPMDDialect>();
   registry.insert<hypershard::HyperShardDialect>();
+  registry.insert<indexing::IndexingDialect>();
   registry.insert<offload::OffloadDialect>();
   registry.insert<supernode::SupernodeDialect>();
   registerShardableModels(registry);

@@ -309,7 +309,9 @@ def _tensor_of(entry: Mapping[str, Any], mesh: Mesh) -> CompiledTensor:
     if len(shape) != len(layout.dims):
         raise ValueError(f"{entry['name']} has {len(shape)} dimensions and a sharding of {len(layout.dims)}")
     role = Role(entry["role"]) if "role" in entry else None
-    return CompiledTensor(str(entry["name"]), role, shape, str(entry["dtype"]), layout, entry.get("tier"), entry.get("updates"))
+    return CompiledTensor(
+        str(entry["name"]), role, shape, str(entry["dtype"]), layout, entry.get("tier"), entry.get("updates")
+    )
 
 
 def _read_manifest(path: Path) -> Mapping[str, Any]:

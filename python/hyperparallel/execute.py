@@ -83,7 +83,7 @@ def run_compiled(
                 statistics = runtime.run(launches)
             seconds.append(time.perf_counter() - begin)
             if any(result.updates is not None for result in program.results):
-                losses.append(_loss(program, launches))
+                losses.append(_number(program, launches, program.results[0].name))
         assert statistics is not None
         return RunResult(_join(program, launches), statistics, tuple(seconds), tuple(losses))
 
@@ -166,11 +166,15 @@ def _parts(program: CompiledProgram, launches: list[Launch]) -> dict[str, list[A
     return parts
 
 
-def _loss(program: CompiledProgram, launches: list[Launch]) -> float:
-    first = program.results[0]
-    parts = _parts(program, launches)[first.name]
-    value = join_array(parts, first.shape, first.layout, program.mesh)
-    return float(bfloat16_to_float32(value) if first.dtype == "bf16" else value)
+def _number(program: CompiledProgram, launches: list[Launch], name: str) -> float:
+    """A result that is one number, from the group that makes it."""
+    for one in program.programs:
+        if any(result.name == name for result in one.results):
+            last = one.first_device + one.mesh.num_devices
+            return _number(one, [launch for launch in launches if one.first_device <= launch.device < last], name)
+    result = next(result for result in program.results if result.name == name)
+    value = join_array(_parts(program, launches)[name], result.shape, result.layout, program.mesh)
+    return float(bfloat16_to_float32(value) if result.dtype == "bf16" else value)
 
 
 def _join(program: CompiledProgram, launches: list[Launch]) -> dict[str, Array]:

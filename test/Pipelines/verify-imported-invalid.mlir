@@ -54,3 +54,25 @@ func.func @main(%n: index) {
   %0 = tensor.empty(%n) : tensor<?xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{expected hp.updates of result 0 to be the hp.name of an argument but got "w"}}
+func.func @main(%x: tensor<4xf32> {hp.name = "x"}) -> (tensor<4xf32> {hp.updates = "w"}) {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{expected result 1 to have the type of the argument "x" that it updates, 'tensor<4xf32>', but got 'tensor<f32>'}}
+func.func @main(%x: tensor<4xf32> {hp.name = "x"}, %y: tensor<f32>) -> (tensor<f32>, tensor<f32> {hp.updates = "x"}) {
+  return %y, %y : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error @below {{expected one next value of the argument "x" but got two}}
+func.func @main(%x: tensor<4xf32> {hp.name = "x"})
+    -> (tensor<4xf32> {hp.updates = "x"}, tensor<4xf32> {hp.updates = "x"}) {
+  return %x, %x : tensor<4xf32>, tensor<4xf32>
+}

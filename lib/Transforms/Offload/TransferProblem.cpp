@@ -12,7 +12,8 @@
 //     around the end of the step;
 //   - all else lives from its first to its last use, and may be computed again
 //     where the one op that makes it may be (OffloadableOpInterface; a call, if
-//     all in it may), needs no workspace, and takes nothing that is written over.
+//     all in it may), needs no workspace, and takes nothing that is written
+//     over.
 //
 // Cost: linear in ops and uses.
 // Limits: every device of the mesh does the same at the same time, and a tier
@@ -197,27 +198,26 @@ static bool mayBeRecomputed(Operation *op) {
                      : SymbolRefAttr();
   if (!symbol)
     return false;
-  auto callee = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(
-      op, symbol);
+  auto callee =
+      SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(op, symbol);
   if (!callee || callee.isExternal() || !callee.getFunctionBody().hasOneBlock())
     return false;
-  return llvm::all_of(
-      callee.getFunctionBody().front().without_terminator(),
-      [](Operation &inner) {
-        auto offloadable = dyn_cast<OffloadableOpInterface>(inner);
-        return offloadable ? offloadable.mayBeRecomputed()
-                           : inner.getNumRegions() == 0 &&
-                                 isMemoryEffectFree(&inner);
-      });
+  return llvm::all_of(callee.getFunctionBody().front().without_terminator(),
+                      [](Operation &inner) {
+                        auto offloadable =
+                            dyn_cast<OffloadableOpInterface>(inner);
+                        return offloadable ? offloadable.mayBeRecomputed()
+                                           : inner.getNumRegions() == 0 &&
+                                                 isMemoryEffectFree(&inner);
+                      });
 }
 
 /// The storage holds one value only, from first to last.
 bool TransferProblem::hasOneValue(uint32_t storage) const {
   const Storage &entry = storages.getStorages()[storage];
-  return !entry.isUpdated &&
-         llvm::count_if(entry.values, [&](Value value) {
-           return storages.getRoot(value) == value;
-         }) == 1;
+  return !entry.isUpdated && llvm::count_if(entry.values, [&](Value value) {
+                               return storages.getRoot(value) == value;
+                             }) == 1;
 }
 
 /// Says how the storage is computed again, if it can be.
@@ -237,8 +237,8 @@ void TransferProblem::addRecomputation(uint32_t storage) {
   if (call)
     callee = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
   auto known = callee ? recomputable.find(callee) : recomputable.end();
-  bool may = known != recomputable.end() ? known->second
-                                         : mayBeRecomputed(maker);
+  bool may =
+      known != recomputable.end() ? known->second : mayBeRecomputed(maker);
   if (callee)
     recomputable[callee] = may;
   if (!may)
@@ -255,8 +255,7 @@ void TransferProblem::addRecomputation(uint32_t storage) {
     sources.insert(*source);
   }
   planner::Storage &planned = problem.storages[storage];
-  planned.recomputeSeconds =
-      problem.operations[entry.uses.front().op].seconds;
+  planned.recomputeSeconds = problem.operations[entry.uses.front().op].seconds;
   planned.recomputeFrom.assign(sources.begin(), sources.end());
 }
 
@@ -299,9 +298,8 @@ LogicalResult TransferProblem::addStorages() {
     addRecomputation(number);
     // What is under way, and what its maker wants here.
     auto made = dyn_cast<OpResult>(storage.values.front());
-    auto offloadable =
-        made ? dyn_cast<OffloadableOpInterface>(made.getOwner())
-             : OffloadableOpInterface();
+    auto offloadable = made ? dyn_cast<OffloadableOpInterface>(made.getOwner())
+                            : OffloadableOpInterface();
     if (!isa<RankedTensorType>(storage.values.front().getType()) ||
         (offloadable && !offloadable.mayLeaveDevice(made.getResultNumber())))
       problem.storages[number].pinned = true;

@@ -35,7 +35,9 @@ def check_steps(arguments: argparse.Namespace, is_training: bool) -> None:
             f"{arguments.model} is no training step; --steps is for a model file whose build() returns a Training"
         )
     if is_training and arguments.repeat != 1:
-        raise RuntimeFailure(f"{arguments.model} is a training step, which changes its state; give --steps, not --repeat")
+        raise RuntimeFailure(
+            f"{arguments.model} is a training step, which changes its state; give --steps, not --repeat"
+        )
 
 
 def check(model: Model, run: RunResult, tolerance: float) -> Checked:

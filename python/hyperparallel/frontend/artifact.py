@@ -230,7 +230,9 @@ class ImportedModel:
                 ArgumentInfo(e["name"], Role(e["role"]), tuple(e["shape"]), e["dtype"], tuple(e["aliases"]))
                 for e in manifest["arguments"]
             )
-            results = tuple(ResultInfo(e["name"], tuple(e["shape"]), e["dtype"], e["updates"]) for e in manifest["results"])
+            results = tuple(
+                ResultInfo(e["name"], tuple(e["shape"]), e["dtype"], e["updates"]) for e in manifest["results"]
+            )
             blocks = tuple(BlockInfo(e["path"], e["function"], e["phase"]) for e in manifest["blocks"])
             name, unused, has_weights = manifest["name"], tuple(manifest["unused"]), bool(manifest["has_weights"])
             identity, microbatches = manifest["id"], int(manifest["microbatches"])

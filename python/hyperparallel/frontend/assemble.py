@@ -20,7 +20,7 @@ from hyperparallel.frontend.graph import Node
 from hyperparallel.frontend.kernels import Kernel
 from hyperparallel.frontend.microbatches import Microbatches, loop_over_microbatches
 
-_KERNEL_CALL = re.compile(r"^\s*(%[\w#]+) = (?:func\.)?call @(hp_kernel_\d+)\((%[\w#]+)\) : .*$", re.MULTILINE)
+_KERNEL_CALL = re.compile(r"^\s*(%[\w#]+) = (?:func\.)?call @(hp_kernel_\d+)\(([^)]*)\) : .*$", re.MULTILINE)
 _KERNEL_DECLARATION = re.compile(r"^\s*func\.func private @hp_kernel_\d+\(.*$\n?", re.MULTILINE)
 
 
@@ -52,6 +52,8 @@ def assemble(
     """
     from mlir import ir as mlir_ir
 
+    from hyperparallel.dialects import register
+
     ir: Any = mlir_ir
     text = _KERNEL_DECLARATION.sub("", text)
     count = 0
@@ -59,11 +61,12 @@ def assemble(
     def expand(match: re.Match[str]) -> str:
         nonlocal count
         count += 1
-        result, callee, operand = match.groups()
-        return kernels[callee].text(operand, result, f"hpk{count}")
+        result, callee, operands = match.groups()
+        return kernels[callee].text(operands.split(", "), result, f"hpk{count}")
 
     text = _KERNEL_CALL.sub(expand, text)
-    with ir.Context(), ir.Location.unknown():
+    with ir.Context() as context, ir.Location.unknown():
+        register(context)
         try:
             module = ir.Module.parse(text)
         except ir.MLIRError as error:

@@ -25,6 +25,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from hyperparallel.frontend.indexed import indexed_decompositions
+
 aten = torch.ops.aten
 
 # Lowered by torch-mlir as they are, while PyTorch's decomposition leads to an operator that it does not know.
@@ -107,6 +109,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
             aten.nll_loss2d_backward.default: _nll_loss_backward,
         }
     )
+    table.update(indexed_decompositions())
     return table
 
 

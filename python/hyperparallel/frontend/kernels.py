@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Operators that this front end writes as MLIR itself.
 
-torch-mlir leaves the upstream dialects for a cumulative sum, and computes the place of every maximum along with it.
+torch-mlir leaves the upstream dialects for a cumulative sum, and computes the place of every maximum along with it;
+and it does not know the operator that adds rows to a table.
 
 A kernel's text takes the place of the call that the worker emitted for it; names that it defines begin with a prefix
 that is its own. Maps are written out, so that the text can stand anywhere.
@@ -10,6 +11,7 @@ that is its own. Maps are written out, so that the text can stand anywhere.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from hyperparallel.enums import StrEnum
 from hyperparallel.frontend.graph import TensorType
@@ -48,6 +50,7 @@ class KernelName(StrEnum):
     CUMULATIVE_SUM = "cumulative_sum"
     MAXIMUM = "maximum"
     MINIMUM = "minimum"
+    SCATTER_ADD = "scatter_add"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,20 +60,40 @@ class Kernel:
     Attributes:
         name: Which kernel.
         dims: The dimensions that it works along.
-        source: Type of its operand.
+        sources: Types of its operands.
         result: Type of its result.
     """
 
     name: str
     dims: tuple[int, ...]
-    source: TensorType
+    sources: tuple[TensorType, ...]
     result: TensorType
 
-    def text(self, operand: str, result: str, prefix: str) -> str:
-        """Return the MLIR text that computes ``result`` from ``operand``."""
+    @property
+    def source(self) -> TensorType:
+        """Type of its first operand."""
+        return self.sources[0]
+
+    def text(self, operands: Sequence[str], result: str, prefix: str) -> str:
+        """Return the MLIR text that computes ``result`` from ``operands``."""
+        if self.name == KernelName.SCATTER_ADD:
+            return _scatter_add(self, operands, result, prefix)
         if self.name == KernelName.CUMULATIVE_SUM:
-            return _cumulative_sum(self, operand, result, prefix)
-        return _extremum(self, operand, result, prefix)
+            return _cumulative_sum(self, operands[0], result, prefix)
+        return _extremum(self, operands[0], result, prefix)
+
+
+def _scatter_add(kernel: Kernel, operands: Sequence[str], result: str, prefix: str) -> str:
+    """Add to the third operand, or to zeros if there is none."""
+    updates, indices, *tables = operands
+    update_type, index_type = (tensor_type(type_) for type_ in kernel.sources[:2])
+    type_, zero = tensor_type(kernel.result), "0.0" if element_type(kernel.result.dtype) in _FLOAT_BITS else "0"
+    made = "" if tables else f"%{prefix}_table = arith.constant dense<{zero}> : {type_}\n"
+    table = tables[0] if tables else f"%{prefix}_table"
+    return (
+        f"{made}{result} = indexing.scatter_add {updates} at {indices} into {table} : {update_type}, {index_type} "
+        f"into {type_}"
+    )
 
 
 _FLOAT_BITS = {"f64": (64, 11), "f32": (32, 8), "f16": (16, 5), "bf16": (16, 8)}

@@ -60,68 +60,74 @@ def copy_cheap_nodes(graph: Graph, *, recompute: bool) -> None:
         graph: Changed in place.
         recompute: The backward of a block makes again whatever its forward made.
     """
-    producers = {result: node for node in graph.nodes for result in node.results if result is not None}
-    inputs = frozenset(graph.inputs)
-    free, reshapes = _cheap_values(graph, inputs)
-    copies: dict[tuple[Piece, int], int] = {}
-    nodes: list[Node] = []
+    copier = _Copier(graph, recompute)
+    for node in graph.nodes:
+        copier.add(node)
+    graph.nodes = copier.nodes
+    graph.remove_dead_nodes()
 
-    def is_copied(value: int, piece: Piece) -> bool:
-        producer = producers.get(value)
+
+class _Copier:
+    """Writes the nodes of a graph anew, with copies in front of those that need them."""
+
+    def __init__(self, graph: Graph, recompute: bool) -> None:
+        self.graph = graph
+        self.recompute = recompute
+        self.producers = {result: node for node in graph.nodes for result in node.results if result is not None}
+        self.free, self.reshapes = _cheap_values(graph, frozenset(graph.inputs))
+        self.copies: dict[tuple[Piece, int], int] = {}
+        self.nodes: list[Node] = []
+
+    def add(self, node: Node) -> None:
+        """Append a node, behind copies of what it takes."""
+        piece = _piece(node)
+        for value in node.values():
+            if self._is_copied(value.id, piece):
+                self._copy(value.id, piece)
+        self.nodes.append(node.map_values(lambda taken: Value(self.copies.get((piece, taken.id), taken.id))))
+
+    def _is_copied(self, value: int, piece: Piece) -> bool:
+        producer = self.producers.get(value)
         if producer is None or _piece(producer) == piece:
             return False
         # A gradient comes to the update in the shape of its parameter.
-        if value in free or (value in reshapes and piece[0] is not StepPhase.UPDATE):
+        if value in self.free or (value in self.reshapes and piece[0] is not StepPhase.UPDATE):
             return True
-        return (
-            recompute
-            and piece[0] is StepPhase.BACKWARD
-            and producer.phase is StepPhase.FORWARD
-            and 0 <= producer.instance == piece[1]
-        )
+        is_own_forward = producer.phase is StepPhase.FORWARD and 0 <= producer.instance == piece[1]
+        return self.recompute and piece[0] is StepPhase.BACKWARD and is_own_forward
 
-    def copy(value: int, piece: Piece) -> None:
+    def _copy(self, value: int, piece: Piece) -> None:
         """Append copies of what makes the value, operands first."""
         waiting = [value]
         while waiting:
             current = waiting[-1]
-            if (piece, current) in copies:
+            if (piece, current) in self.copies:
                 waiting.pop()
                 continue
-            producer = producers[current]
+            producer = self.producers[current]
             missing = [
                 taken.id
                 for taken in producer.values()
-                if is_copied(taken.id, piece) and (piece, taken.id) not in copies
+                if self._is_copied(taken.id, piece) and (piece, taken.id) not in self.copies
             ]
             if missing:
                 waiting.extend(missing)
                 continue
             waiting.pop()
-            results: list[int | None] = []
-            for result in producer.results:
-                results.append(None if result is None else len(graph.types))
-                if result is not None:
-                    copies[(piece, result)] = len(graph.types)
-                    graph.types[len(graph.types)] = graph.types[result]
-            nodes.append(
-                dataclasses.replace(
-                    producer.map_values(lambda taken: Value(copies.get((piece, taken.id), taken.id))),
-                    results=tuple(results),
-                    phase=piece[0],
-                    instance=piece[1],
-                    path=producer.path if piece[1] >= 0 else piece[2],
-                )
-            )
+            self._append_copy(producer, piece)
 
-    for node in graph.nodes:
-        piece = _piece(node)
-        for value in node.values():
-            if is_copied(value.id, piece):
-                copy(value.id, piece)
-        nodes.append(node.map_values(lambda taken, piece=piece: Value(copies.get((piece, taken.id), taken.id))))
-    graph.nodes = nodes
-    graph.remove_dead_nodes()
+    def _append_copy(self, producer: Node, piece: Piece) -> None:
+        node = producer.map_values(lambda taken: Value(self.copies.get((piece, taken.id), taken.id)))
+        results: list[int | None] = []
+        for result in producer.results:
+            results.append(None if result is None else len(self.graph.types))
+            if result is not None:
+                self.copies[(piece, result)] = len(self.graph.types)
+                self.graph.types[len(self.graph.types)] = self.graph.types[result]
+        path = producer.path if piece[1] >= 0 else piece[2]
+        self.nodes.append(
+            dataclasses.replace(node, results=tuple(results), phase=piece[0], instance=piece[1], path=path)
+        )
 
 
 def _cheap_values(graph: Graph, inputs: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:
@@ -166,10 +172,7 @@ def _order(graph: Graph, groups: Sequence[tuple[StepPhase, int] | int]) -> tuple
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)
     made_by = {
-        result: groups[index]
-        for index, node in enumerate(graph.nodes)
-        for result in node.results
-        if result is not None
+        result: groups[index] for index, node in enumerate(graph.nodes) for result in node.results if result is not None
     }
     followers: dict[tuple[StepPhase, int] | int, set[tuple[StepPhase, int] | int]] = {}
     missing = dict.fromkeys(members, 0)

@@ -24,7 +24,9 @@ from hyperparallel.errors import ImportModelError
 STEP = "optimizer.step"
 """The argument that counts the steps that were done."""
 
-_IGNORED = frozenset({"params", "foreach", "fused", "differentiable", "capturable", "decoupled_weight_decay", "initial_lr"})
+_IGNORED = frozenset(
+    {"params", "foreach", "fused", "differentiable", "capturable", "decoupled_weight_decay", "initial_lr"}
+)
 """Options that do not change what is computed (or say what the class says)."""
 
 
@@ -88,7 +90,9 @@ class Adam:
 
     def scalars(self, step: Tensor) -> list[Tensor]:
         """Step size, and square root of the second moment's correction."""
-        correction1, correction2 = (-torch.expm1(step * math.log(beta)) if beta > 0 else step * 0 + 1 for beta in self.betas)
+        correction1, correction2 = (
+            -torch.expm1(step * math.log(beta)) if beta > 0 else step * 0 + 1 for beta in self.betas
+        )
         return [self.lr / correction1, torch.sqrt(correction2)]
 
     def update(self, param: Tensor, grad: Tensor, state: Sequence[Tensor], scalars: Sequence[Tensor]) -> list[Tensor]:
@@ -182,31 +186,23 @@ def initial_step(optimizer: torch.optim.Optimizer) -> Tensor:
 def named_optimizer_state(optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The optimizer's state by the names that it has in the program."""
     rules = rules_of(optimizer, parameters)
-    named = {
-        f"{name}.{key}": value
-        for name, rule in rules.items()
-        for key, value in initial_state(optimizer, parameters[name], rule).items()
-    }
+    named: dict[str, Tensor] = {}
     if any(rule.needs_step for rule in rules.values()):
         named[STEP] = initial_step(optimizer)
+    for name, rule in rules.items():
+        held = initial_state(optimizer, parameters[name], rule)
+        named |= {f"{name}.{key}": value for key, value in held.items()}
     return named
 
 
-def squares(gradients: Sequence[Tensor]) -> Tensor:
-    """The sum of the squares of all elements."""
-    total = (gradients[0] * gradients[0]).sum()
-    for gradient in gradients[1:]:
+def add_squares(given: Sequence[Tensor]) -> Tensor:
+    """The first, and the sum of the squares of all elements of the others."""
+    total, *gradients = given
+    for gradient in gradients:
         total = total + (gradient * gradient).sum()
     return total
 
 
-def clip_factor(max_norm: float) -> Callable[[Sequence[Tensor]], Tensor]:
-    """What gradients are multiplied with, as ``torch.nn.utils.clip_grad_norm_`` does, from their sums of squares."""
-
-    def factor(parts: Sequence[Tensor]) -> Tensor:
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        return torch.clamp(max_norm / (torch.sqrt(total) + 1e-6), max=1.0)
-
-    return factor
+def clip_factor(max_norm: float) -> Callable[[Tensor], Tensor]:
+    """What gradients are multiplied with, as ``torch.nn.utils.clip_grad_norm_`` does, from the sum of their squares."""
+    return lambda total: torch.clamp(max_norm / (torch.sqrt(total) + 1e-6), max=1.0)

@@ -11,6 +11,7 @@ import dataclasses
 
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.graph import KERNEL, Argument, Graph, Node, Opaque, TensorType, Value
+from hyperparallel.frontend.indexed import SCATTER_ADD
 from hyperparallel.frontend.kernels import KernelName
 
 _SAME_VALUES = frozenset(
@@ -23,7 +24,12 @@ _SAME_VALUES = frozenset(
     }
 )
 _RESHAPES = frozenset({"aten.view.default", "aten._unsafe_view.default", "aten.reshape.default", "aten.expand.default"})
-_FILLS = {"aten.full_like.default": None, "aten.zeros_like.default": 0, "aten.ones_like.default": 1}
+_FILLS = {
+    "aten.full.default": None,
+    "aten.full_like.default": None,
+    "aten.zeros_like.default": 0,
+    "aten.ones_like.default": 1,
+}
 _KERNELS = {
     "aten.cumsum.default": KernelName.CUMULATIVE_SUM,
     "aten.amax.default": KernelName.MAXIMUM,
@@ -46,6 +52,7 @@ def simplify(graph: Graph, *, random: frozenset[str]) -> None:
     def current(value: Value) -> Value:
         return renamed.get(value.id, value)
 
+    zeros: set[int] = set()
     nodes: list[Node] = []
     for node in graph.nodes:
         node = node.map_values(current)
@@ -55,7 +62,12 @@ def simplify(graph: Graph, *, random: frozenset[str]) -> None:
             assert result is not None
             renamed[result] = same
         else:
-            nodes.append(_normalized(node, graph))
+            node = _normalized(node, graph)
+            if node.target == "aten.full.default" and node.args[1] == 0:
+                zeros.update(result for result in node.results if result is not None)
+            if node.kwargs.get("kernel") == KernelName.SCATTER_ADD and node.args[2].id in zeros:
+                node = dataclasses.replace(node, args=node.args[:2])
+            nodes.append(node)
     graph.nodes = nodes
     graph.outputs = [current(Value(output)).id for output in graph.outputs]
     graph.remove_dead_nodes()
@@ -108,12 +120,16 @@ def _normalized(node: Node, graph: Graph) -> Node:
     if node.target in _FILLS and result is not None:
         fill = _FILLS[node.target]
         value = node.args[1] if fill is None else fill
+        if isinstance(value, bool) and result.dtype != "bool":
+            value = int(value)
         return dataclasses.replace(
             node,
             target="aten.full.default",
             args=(result.shape, value),
             kwargs={"dtype": Opaque("dtype", result.dtype)},
         )
+    if node.target == SCATTER_ADD:
+        return dataclasses.replace(node, target=KERNEL, kwargs={"kernel": KernelName.SCATTER_ADD, "dims": ()})
     if node.target in _KERNELS and result is not None:
         source = _type(node.args[0], graph)
         assert source is not None

@@ -40,8 +40,6 @@ Progress = Callable[[str, int, int], None]
 _INSTALL = "pip install 'hyperparallel[torch]'"
 
 _WAYS_OUT = {
-    "topk": "for k=1 use torch.max or torch.argmax; otherwise do the selection outside of the model",
-    "sort": "compare all pairs and sum (a rank by counting), or do the sorting outside of the model",
     "scatter": "write it as a product with a one-hot matrix, or with torch.where",
     "index_put": "write it as torch.where over a mask",
     "attention": "build the model with attn_implementation='eager'",
@@ -122,6 +120,7 @@ def open_worker() -> Generator[worker_process.Worker]:
 
 
 def silent(_stage: str, _done: int, _total: int) -> None:
+    """Say nothing of the progress."""
     return None
 
 
@@ -283,6 +282,7 @@ def find_blocks(module: torch.nn.Module, block_paths: Literal["auto"] | Sequence
 
 
 def drop_unused_state(traced: TracedModule) -> tuple[tuple[TracedInput, ...], tuple[str, ...]]:
+    """Drop parameters and buffers that nothing takes; return the inputs that stay, and the names of the others."""
     graph = traced.graph
     used = {value.id for node in graph.nodes for value in node.values()} | set(graph.outputs)
     kept = tuple(entry for entry in traced.inputs if entry.role is Role.INPUT or entry.value in used)
@@ -298,9 +298,10 @@ def _name_kernels(graphs: Sequence[Graph]) -> dict[str, Kernel]:
         for index, node in enumerate(graph.nodes):
             if node.target != KERNEL:
                 continue
-            (source,), (result,) = node.args, node.results
+            (result,) = node.results
             assert result is not None
-            kernel = Kernel(node.kwargs["kernel"], node.kwargs["dims"], graph.types[source.id], graph.types[result])
+            sources = tuple(graph.types[source.id] for source in node.args)
+            kernel = Kernel(node.kwargs["kernel"], node.kwargs["dims"], sources, graph.types[result])
             callee = names.setdefault(kernel, f"hp_kernel_{len(names)}")
             graph.nodes[index] = dataclasses.replace(node, kwargs={"callee": callee}, structure="tuple")
     return {callee: kernel for kernel, callee in names.items()}
@@ -334,12 +335,14 @@ def _attributes(entry: ArgumentInfo) -> dict[str, str | Sequence[str]]:
 
 
 def has_storage(tensor: torch.Tensor) -> bool:
+    """Whether the tensor has values."""
     from torch._subclasses.fake_tensor import FakeTensor
 
     return not tensor.is_meta and not isinstance(tensor, FakeTensor)
 
 
 def as_array(tensor: torch.Tensor) -> Any:
+    """The tensor as a NumPy array; bf16 as its bits."""
     import torch
 
     plain = tensor.detach().cpu().contiguous()

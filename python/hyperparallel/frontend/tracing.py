@@ -92,6 +92,7 @@ class ModuleStack:
     done: int = 0
 
     def enter(self, module: torch.nn.Module, _args: Any) -> None:
+        """A module is about to run."""
         name = self.names.get(id(module))
         if name is None:
             return
@@ -103,6 +104,7 @@ class ModuleStack:
         self._annotate()
 
     def leave(self, module: torch.nn.Module, _args: Any, _output: Any) -> None:
+        """A module has run; what failed inside it is gone, too."""
         if not any(entry[0] == id(module) for entry in self.stack):
             return
         while self.stack.pop()[0] != id(module):
@@ -113,6 +115,7 @@ class ModuleStack:
         self._annotate()
 
     def path(self) -> str:
+        """The module that is running."""
         return self.stack[-1][1] if self.stack else ""
 
     def _annotate(self) -> None:
@@ -194,6 +197,7 @@ def trace_functional(function: Callable[..., Any], twins: Sequence[torch.Tensor]
 
 
 def writes_in_place(node: torch.fx.Node) -> bool:
+    """Whether the node changes a tensor that is no input of the graph."""
     schema: Any = getattr(node.target, "_schema", None)
     return schema is not None and schema.is_mutable and not _changes_input(node)
 
@@ -240,6 +244,7 @@ def tracing_state(stack: ModuleStack) -> Generator[None]:
 
 
 def fake_twin(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
+    """A tensor of the same shape, strides and element type, on the CPU and without storage."""
     if tensor.layout != torch.strided or tensor.is_quantized:
         raise ImportModelError(
             "expected dense tensors but got a sparse or quantized one; convert it with to_dense() or dequantize()"
@@ -261,6 +266,7 @@ def named_state(module: torch.nn.Module) -> list[TracedInput]:
 
 
 def tracing_failure(error: Exception, path: str, module: torch.nn.Module) -> ImportModelError:
+    """What to tell a person of an error in the middle of the trace, in the module ``path``."""
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
     place = f"{path} ({type(module.get_submodule(path)).__name__})" if path else type(module).__name__
@@ -293,6 +299,11 @@ def to_traced_module(
     instances: tuple[str, ...],
     module: torch.nn.Module,
 ) -> TracedModule:
+    """Turn what was recorded into a graph of our own.
+
+    Raises:
+        ImportModelError: It takes an argument of a kind that cannot be imported, or changes an input.
+    """
     graph = Graph(name, {}, [], [], [])
     values: dict[torch.fx.Node, tuple[int | None, ...]] = {}
     traced_inputs: list[TracedInput] = []
@@ -352,7 +363,8 @@ def to_traced_module(
 
 def _origin(node: torch.fx.Node) -> tuple[StepPhase, int, str]:
     """Return the phase, the block instance and the module path that were noted when the node was made."""
-    phase, instance, path = str(node.meta.get("stack_trace") or "forward -1 ").split(" ", 2)
+    phase, _, rest = str(node.meta.get("stack_trace") or "forward -1 ").partition(" ")
+    instance, _, path = rest.partition(" ")
     return StepPhase(phase), int(instance), path
 
 

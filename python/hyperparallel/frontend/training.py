@@ -10,10 +10,13 @@ backward and an update function for every block, each distinct one being there o
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from hyperparallel.enums import Role
+from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend import worker_process
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.frontend.microbatches import Microbatches
@@ -30,6 +33,10 @@ from hyperparallel.frontend.torch import (
 if TYPE_CHECKING:
     import torch
 
+    from hyperparallel.frontend.optimizers import Rule
+    from hyperparallel.frontend.outline import Outlined
+    from hyperparallel.frontend.repeats import Repeat
+    from hyperparallel.frontend.tracing import TracedInput
     from hyperparallel.frontend.training_step import Training
 
 
@@ -76,57 +83,135 @@ def import_training(
         [('loss', None), ('weight', 'weight'), ('bias', 'bias')]
     """
     with open_worker() as worker:
-        return _import(
-            module,
-            example_args,
-            example_kwargs or {},
-            training,
+        step = _Step(module, tuple(example_args), example_kwargs or {}, training, block_paths, progress or silent)
+        outlined, inputs, results, batched = step.trace()
+        used = {entry.name for entry in inputs}
+        return lower_outlined(
+            outlined,
+            inputs,
+            results,
             name or type(module).__name__,
-            find_blocks(module, block_paths),
-            progress or silent,
-            timeout,
-            worker,
+            tuple(key for key in step.state if key not in used),
+            step.progress,
+            worker=worker,
+            timeout=timeout,
+            microbatches=Microbatches(training.microbatches, batched),
         )
 
 
-def _import(
-    module: torch.nn.Module,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    training: Training,
-    name: str,
-    blocks: frozenset[str],
-    progress: Progress,
-    timeout: float,
-    worker: worker_process.Worker,
-) -> ImportedModel:
-    from hyperparallel.frontend.locality import adopt, copy_cheap_nodes, gather_pieces
-    from hyperparallel.frontend.outline import outline_blocks
-    from hyperparallel.frontend.simplify import simplify
-    from hyperparallel.frontend.training_step import trace_step
+_Traced = tuple["Outlined", "Sequence[TracedInput]", "Sequence[ResultSpec]", frozenset[str]]
+"""Functions, inputs and outputs of a step, and which inputs are split into microbatches."""
 
-    step = trace_step(
-        module, args, kwargs, training, blocks=blocks, progress=lambda done, total: progress("trace", done, total)
-    )
-    traced = step.traced
-    simplify(traced.graph, random=traced.random)
-    adopt(traced.graph, traced.instances)
-    copy_cheap_nodes(traced.graph, recompute=training.checkpoint)
-    gather_pieces(traced.graph)
-    inputs, unused = drop_unused_state(traced)
-    classes = [(path, type(module.get_submodule(path)).__name__) for path in traced.instances]
-    state = [entry.value for entry in inputs if entry.role is not Role.INPUT]
-    outlined = outline_blocks(traced.graph, classes, is_state=state, segments=True)
-    results = [ResultSpec(key, updates) for key, updates in zip(traced.output_names, step.updates, strict=True)]
-    microbatches = Microbatches(training.microbatches, step.batched)
-    return lower_outlined(
-        outlined,
-        inputs,
-        results,
-        name,
-        unused,
-        progress,
-        worker=worker,
-        timeout=timeout,
-        microbatches=microbatches,
-    )
+
+class _Step:
+    """What is imported, and how."""
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        training: Training,
+        block_paths: Literal["auto"] | Sequence[str] | None,
+        progress: Progress,
+    ) -> None:
+        from hyperparallel.frontend.optimizers import rules_of
+        from hyperparallel.frontend.tracing import named_state
+
+        self.module, self.args, self.kwargs = module, args, kwargs
+        self.training, self.block_paths, self.progress = training, block_paths, progress
+        entries = named_state(module)
+        self.state: dict[str, torch.Tensor] = {entry.name: entry.tensor for entry in entries}
+        parameters = {entry.name: entry.tensor for entry in entries if entry.role is Role.PARAMETER}
+        self.rules = rules_of(training.optimizer, parameters)
+        if not self.rules:
+            raise ImportModelError("the optimizer trains no parameter of the model; make it from module.parameters()")
+
+    def trace(self) -> _Traced:
+        from hyperparallel.frontend.repeats import DoesNotRepeat, find_repeats
+
+        blocks = find_blocks(self.module, self.block_paths)
+        if self.training.trust_repeats:
+            repeats = find_repeats(self.module, blocks)
+            alike = [repeat for repeat in repeats if self._has_one_rule(repeat)]
+            if alike:
+                with contextlib.suppress(DoesNotRepeat):
+                    return self._trace_repeats(alike)
+        return self._trace(blocks, self.rules)
+
+    def _has_one_rule(self, repeat: Repeat) -> bool:
+        """Whether the optimizer treats the layers of a list alike."""
+        by_name: dict[str, set[Any]] = {}
+        for key in self.state:
+            if key.startswith(f"{repeat.path}."):
+                number, _, suffix = key.removeprefix(f"{repeat.path}.").partition(".")
+                assert number.isdigit()
+                by_name.setdefault(suffix, set()).add(self.rules.get(key))
+        return all(len(rules) == 1 for rules in by_name.values())
+
+    def _trace(self, blocks: frozenset[str], rules: Mapping[str, Rule]) -> _Traced:
+        from hyperparallel.frontend.locality import adopt, copy_cheap_nodes, gather_pieces
+        from hyperparallel.frontend.outline import outline_blocks
+        from hyperparallel.frontend.simplify import simplify
+        from hyperparallel.frontend.training_step import trace_step
+
+        step = trace_step(
+            self.module,
+            self.args,
+            self.kwargs,
+            self.training,
+            rules=rules,
+            blocks=blocks,
+            progress=lambda done, total: self.progress("trace", done, total),
+        )
+        traced = step.traced
+        simplify(traced.graph, random=traced.random)
+        adopt(traced.graph, traced.instances)
+        copy_cheap_nodes(traced.graph, recompute=self.training.checkpoint)
+        gather_pieces(traced.graph)
+        inputs, _ = drop_unused_state(traced)
+        classes = [(path, type(self.module.get_submodule(path)).__name__) for path in traced.instances]
+        state = [entry.value for entry in inputs if entry.role is not Role.INPUT]
+        outlined = outline_blocks(traced.graph, classes, is_state=state, segments=True)
+        results = [ResultSpec(key, updates) for key, updates in zip(traced.output_names, step.updates, strict=True)]
+        return outlined, inputs, results, step.batched
+
+    def _trace_repeats(self, repeats: Sequence[Repeat]) -> _Traced:
+        """Trace with three layers of each list, and write the calls of all."""
+        from hyperparallel.frontend.repeats import expand, shortened
+
+        with shortened(self.module, repeats):
+            rules: dict[str, Rule] = {}
+            for key, _ in self.module.named_parameters():
+                original = key
+                for repeat in repeats:
+                    original = repeat.original(original)
+                if original in self.rules:
+                    rules[key] = self.rules[original]
+            blocks = find_blocks(self.module, self.block_paths)
+            outlined, inputs, results, batched = self._trace(blocks, rules)
+        tensors = self._all_state()
+        main, names = outlined.main, [result.name for result in results]
+        for repeat in repeats:
+            main, inputs, names = expand(main, inputs, names, repeat, tensors)
+        order = {
+            key: position for position, key in enumerate([entry.name for entry in inputs if entry.role is Role.INPUT])
+        }
+        count = len(order)
+        order |= {key: count + position for position, key in enumerate(tensors)}
+        last_buffer = count + len(self.state) - 0.5  # tensors that the module holds without registering them
+        inputs = sorted(inputs, key=lambda entry: order.get(entry.name, last_buffer))
+        results = [ResultSpec(key, None if position == 0 else key) for position, key in enumerate(names)]
+        sorted_outputs = sorted(
+            zip(main.outputs, results, strict=True), key=lambda pair: order.get(str(pair[1].updates), -1)
+        )
+        main.inputs = [entry.value for entry in inputs]
+        main.outputs = [value for value, _ in sorted_outputs]
+        return dataclasses.replace(outlined, main=main), inputs, [result for _, result in sorted_outputs], batched
+
+    def _all_state(self) -> dict[str, torch.Tensor]:
+        """State of module and optimizer, in the order of the arguments."""
+        from hyperparallel.frontend.optimizers import named_optimizer_state
+
+        parameters = {key: self.state[key] for key in self.state if key in self.rules}
+        return {**self.state, **named_optimizer_state(self.training.optimizer, parameters)}

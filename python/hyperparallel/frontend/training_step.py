@@ -29,17 +29,16 @@ from torch._subclasses.functional_tensor import FunctionalTensor, dispatch_funct
 from hyperparallel.enums import Role, StepPhase
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.decompositions import Rewrites
-from hyperparallel.frontend.graph import Graph, Node, TensorType, Value
+from hyperparallel.frontend.graph import Graph, TensorType, Value
 from hyperparallel.frontend.optimizers import (
     STEP,
     Rule,
+    add_squares,
     clip_factor,
     initial_state,
     initial_step,
-    rules_of,
-    squares,
 )
-from hyperparallel.frontend.signature import bind_call, name_inputs
+from hyperparallel.frontend.signature import Call, bind_call, name_inputs
 from hyperparallel.frontend.tracing import (
     ModuleProgress,
     ModuleStack,
@@ -73,6 +72,8 @@ class Training:
         compute_dtype: What parameters are cast to for forward and backward, such as ``torch.bfloat16``. What is
             updated keeps the parameters' own type.
         clip_norm: The most that the norm over all gradients may be, as of ``torch.nn.utils.clip_grad_norm_``.
+        trust_repeats: Trace three layers of a list of alike ones, and write the others as the second (``repeats.py`` says
+            what is checked, and what is not): a model of any number of layers imports as fast as one of three.
     """
 
     loss: Callable[..., torch.Tensor]
@@ -82,6 +83,7 @@ class Training:
     checkpoint: bool = False
     compute_dtype: torch.dtype | None = None
     clip_norm: float | None = None
+    trust_repeats: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def trace_step(
     kwargs: Mapping[str, Any],
     training: Training,
     *,
+    rules: Mapping[str, Rule],
     blocks: frozenset[str],
     progress: ModuleProgress | None = None,
 ) -> TracedStep:
@@ -126,6 +129,7 @@ def trace_step(
         args: Example positional arguments of its ``forward``, the whole batch.
         kwargs: Example keyword arguments.
         training: Loss and optimizer.
+        rules: The update of each parameter that is trained.
         blocks: Paths of the modules whose calls are numbered as block instances.
         progress: Told how many modules have run.
 
@@ -134,9 +138,6 @@ def trace_step(
     """
     state = named_state(module)
     parameters = {entry.name: entry.tensor for entry in state if entry.role is Role.PARAMETER}
-    rules = rules_of(training.optimizer, parameters)
-    if not rules:
-        raise ImportModelError("the optimizer trains no parameter of the model; make it from module.parameters()")
     call = bind_call(module, args, kwargs)
     named = name_inputs(call, {entry.name for entry in state})
     for name in training.targets:
@@ -151,40 +152,10 @@ def trace_step(
         for entry in (*inputs, *state)
     ]
     stack = ModuleStack({id(child): path for path, child in module.named_modules()}, blocks, progress)
-    differentiated: list[str] = []
-
-    def run(*given: torch.Tensor) -> list[torch.Tensor]:
-        own: dict[str, torch.Tensor] = {}
-        trained: dict[str, torch.Tensor] = {}
-        for entry, tensor in zip(state, given[len(inputs) :], strict=True):
-            own[entry.name] = tensor
-            if entry.name in rules:
-                own[entry.name] = trained[entry.name] = tensor.detach().requires_grad_()
-        with Rewrites(), torch.enable_grad(), _anomaly_notes():
-            if training.compute_dtype is not None:
-                own = _cast(own, training.compute_dtype, blocks)
-            call_args, call_kwargs = call.with_tensors(given[: len(named)])
-            output = torch.func.functional_call(module, own, call_args, call_kwargs, tie_weights=True)
-            mark_origin(StepPhase.FORWARD, -1, LOSS)
-            targets = dict(zip(training.targets, given[len(named) : len(inputs)], strict=True))
-            loss = training.loss(output, **targets)
-            _check_loss(loss)
-            if training.microbatches > 1:
-                loss = loss / training.microbatches
-            _hook_backward(loss)
-            gradients = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
-        for entry, tensor in zip(state, given[len(inputs) :], strict=True):
-            if isinstance(tensor, FunctionalTensor) and _was_changed(tensor):
-                raise ImportModelError(
-                    f"the model changes its {entry.role} {entry.name} while it runs; "
-                    "call eval() on the module that does it, or return the new value instead"
-                )
-        differentiated[:] = [name for name, grad in zip(trained, gradients, strict=True) if grad is not None]
-        return [loss.detach(), *(grad for grad in gradients if grad is not None)]
-
+    gradients = _Gradients(module, call, training, state, frozenset(rules), blocks)
     try:
         with tracing_state(stack):
-            traced = trace_functional(dispatch_functionalize(run), twins)
+            traced = trace_functional(dispatch_functionalize(gradients), twins)
             if any(writes_in_place(node) for node in traced.graph.nodes):
                 interpreter: Any = torch.fx.Interpreter(traced)
                 traced = trace_functional(torch.func.functionalize(interpreter.run, remove="mutations"), twins)
@@ -195,7 +166,7 @@ def trace_step(
     if progress is not None:
         progress(len(stack.names), len(stack.names))
     flat = to_traced_module(traced, "main", (*inputs, *state), (LOSS,), tuple(stack.instances), module)
-    return _with_updates(flat, training, {name: rules[name] for name in differentiated}, blocks, batched)
+    return _with_updates(flat, training, {name: rules[name] for name in gradients.of}, blocks, batched)
 
 
 # Forward and backward -------------------------------------------------------------------------------------------------
@@ -217,6 +188,55 @@ def _part(twin: torch.Tensor, parts: int) -> torch.Tensor:
     if parts == 1:
         return twin
     return twin.new_empty((twin.shape[0] // parts, *twin.shape[1:]))
+
+
+@dataclasses.dataclass(slots=True)
+class _Gradients:
+    """The function that is traced: inputs and state in, the loss and gradients out.
+
+    Attributes:
+        of: The parameters that have a gradient, in the order in which they are returned; known when it has run.
+    """
+
+    module: torch.nn.Module
+    call: Call
+    training: Training
+    state: Sequence[TracedInput]
+    trained: frozenset[str]
+    blocks: frozenset[str]
+    of: list[str] = dataclasses.field(default_factory=list[str])
+
+    def __call__(self, *given: torch.Tensor) -> list[torch.Tensor]:
+        training, count = self.training, len(given) - len(self.state)
+        own: dict[str, torch.Tensor] = {}
+        for entry, tensor in zip(self.state, given[count:], strict=True):
+            own[entry.name] = tensor.detach().requires_grad_() if entry.name in self.trained else tensor
+        leaves = {name: tensor for name, tensor in own.items() if name in self.trained}
+        with Rewrites(), torch.enable_grad(), _anomaly_notes():
+            if training.compute_dtype is not None:
+                own = _cast(own, training.compute_dtype, self.blocks)
+            num_targets = len(training.targets)
+            args, kwargs = self.call.with_tensors(given[: count - num_targets])
+            output = torch.func.functional_call(self.module, own, args, kwargs, tie_weights=True)
+            mark_origin(StepPhase.FORWARD, -1, LOSS)
+            targets = dict(zip(training.targets, given[count - num_targets : count], strict=True))
+            loss = training.loss(output, **targets)
+            _check_loss(loss)
+            if training.microbatches > 1:
+                loss = loss / training.microbatches
+            _hook_backward(loss)
+            found: tuple[Any, ...] = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+        self._refuse_changes(given[count:])
+        self.of = [name for name, gradient in zip(leaves, found, strict=True) if gradient is not None]
+        return [loss.detach(), *(gradient for gradient in found if gradient is not None)]
+
+    def _refuse_changes(self, tensors: Sequence[torch.Tensor]) -> None:
+        for entry, tensor in zip(self.state, tensors, strict=True):
+            if isinstance(tensor, FunctionalTensor) and _was_changed(tensor):
+                raise ImportModelError(
+                    f"the model changes its {entry.role} {entry.name} while it runs; "
+                    "call eval() on the module that does it, or return the new value instead"
+                )
 
 
 def _cast(own: Mapping[str, torch.Tensor], dtype: torch.dtype, blocks: frozenset[str]) -> dict[str, torch.Tensor]:
@@ -378,19 +398,21 @@ def _with_updates(
             )
     factor: list[int] = []
     if training.clip_norm is not None:
-        parts = [
-            builder.apply("squares", lambda given: [squares(given)], [gradients[name] for name in names], path, instance_of(path))[0]
-            for path, names in owners.items()
-        ]
+        total = builder.apply("zero", lambda _given: [torch.zeros([])], [], "optimizer", -1)
+        for path, names in owners.items():
+            given = [*total, *(gradients[name] for name in names)]
+            total = builder.apply("squares", lambda given: [add_squares(given)], given, path, instance_of(path))
         make = clip_factor(training.clip_norm)
-        factor = builder.apply("clip", lambda given: [make(given)], parts, "optimizer", -1)
+        factor = builder.apply("clip", lambda given: [make(given[0])], total, "optimizer", -1)
 
     for path, names in owners.items():
         instance = instance_of(path)
         for name in names:
             rule = rules[name]
             held = initial_state(training.optimizer, inputs[name].tensor, rule)
-            own = [TracedInput(f"{name}.{key}", Role.OPTIMIZER, builder.input(value), value) for key, value in held.items()]
+            own = [
+                TracedInput(f"{name}.{key}", Role.OPTIMIZER, builder.input(value), value) for key, value in held.items()
+            ]
             state.extend(own)
             common = [*scalars.get(rule, ()), *factor]
             given = [inputs[name].value, gradients[name], *(entry.value for entry in own), *common]

@@ -115,12 +115,26 @@ def resolve_rules(rules: tuple[Rule, ...], program: Program, mesh: Mesh) -> Reso
         tensor, rule = program.tensors[position], rules[index]
         lost[index].discard(tensor)
         planned.append(_fit(tensor, rule, mesh))
+    planned.extend(_optimizer_state(program, planned))
     uses = tuple(
         RuleUse(rule, tuple(matched), tuple(tensor for tensor in matched if tensor in lost[index]))
         for index, (rule, matched) in enumerate(zip(rules, by_rule, strict=True))
     )
-    unmatched = tuple(tensor for position, tensor in enumerate(program.tensors) if position not in holding)
+    known = {entry.tensor for entry in planned}
+    unmatched = tuple(tensor for tensor in program.tensors if tensor not in known)
     return ResolvedPlan(program, mesh, tuple(planned), uses, unmatched)
+
+
+def _optimizer_state(program: Program, planned: list[PlannedTensor]) -> list[PlannedTensor]:
+    """State of an optimizer that no rule speaks of is kept as its parameter is: ``fc.weight.exp_avg`` as ``fc.weight``."""
+    spoken_of = {entry.tensor for entry in planned}
+    parameters = {entry.tensor.name: entry for entry in planned if entry.tensor.kind == TensorKind.PARAMETER}
+    found: list[PlannedTensor] = []
+    for tensor in program.of_kind(TensorKind.OPTIMIZER):
+        parameter = parameters.get(tensor.name.rpartition(".")[0])
+        if tensor not in spoken_of and parameter is not None and parameter.tensor.shape == tensor.shape:
+            found.append(PlannedTensor(tensor, parameter.rule, parameter.store, parameter.store))
+    return found
 
 
 def _fit(tensor: ProgramTensor, rule: Rule, mesh: Mesh) -> PlannedTensor:

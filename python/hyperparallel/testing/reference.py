@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A plain interpreter of tensor programs: the oracle that compiled programs are compared with.
 
-It runs linalg, tensor, arith, math, scf, func and the collectives of hypershard on numpy arrays, each op as its
+It runs linalg, tensor, arith, math, scf, func, indexing and the collectives of hypershard on numpy arrays, each op as its
 documentation defines it, one thread per virtual device. A structured op is evaluated for all its parallel iterations at
 once, and step by step along its reduction loops. It is strict: an index out of bounds, a division of integers by zero
 or a failed assertion on any iteration is an error, on padding too.
@@ -227,6 +227,14 @@ class _Machine:
     def _tensor_from_elements(self, op: ir.Operation, operands: list[Value], *_: Any) -> list[Value]:
         shape, dtype = tensor_of(op.results[0].type)
         return [np.array(operands, dtype).reshape(shape)]
+
+    def _indexing_scatter_add(self, op: ir.Operation, operands: list[Value], *_: Any) -> list[Value]:
+        updates, indices, table = operands
+        result = np.array(table)
+        for update, index in zip(updates, indices, strict=True):
+            if 0 <= index < len(result):
+                result[index] = result[index] + update
+        return [result]
 
     def _tensor_extract(self, op: ir.Operation, operands: list[Value], *_: Any) -> list[Value]:
         tensor, *position = operands

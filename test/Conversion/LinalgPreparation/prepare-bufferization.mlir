@@ -36,6 +36,38 @@ func.func @product(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4x6xf32>
   return %y, %z : tensor<4x6xf32>, tensor<4x6xf32>
 }
 
+// What updates an argument is written in its place, also by a function that is called for it; the result is gone.
+#id = affine_map<(d) -> (d)>
+
+// CHECK-LABEL: func.func private @update(
+// CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<4xf32> {bufferization.writable = true}
+// CHECK-SAME: %[[G:[a-z0-9]+]]: tensor<4xf32> {bufferization.writable = false}
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[P]], %[[G]] : tensor<4xf32>, tensor<4xf32>) outs(%[[P]] : tensor<4xf32>)
+func.func private @update(%p: tensor<4xf32>, %g: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%p, %g : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.subf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @step(
+// CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<4xf32> {bufferization.writable = true, hp.name = "p"}
+// CHECK-SAME: -> tensor<4xf32>
+// CHECK-SAME: hp.num_results = 1
+// CHECK: %[[Q:.*]] = call @update(%[[P]], %[[G:[a-z0-9]+]])
+// CHECK: bufferization.materialize_in_destination %[[Q]] in %[[P]]
+// CHECK: return %[[G]] : tensor<4xf32>
+func.func @step(%p: tensor<4xf32> {hp.name = "p"}, %g: tensor<4xf32>)
+    -> (tensor<4xf32> {hp.updates = "p"}, tensor<4xf32>) {
+  %0 = call @update(%p, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0, %g : tensor<4xf32>, tensor<4xf32>
+}
+
 // Parts that are written to be put into one tensor are parts of that one.
 // CHECK-LABEL: func.func @parts(
 func.func @parts(%x: tensor<2x4xf32>) -> tensor<4x4xf32> {

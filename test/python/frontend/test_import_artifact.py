@@ -180,7 +180,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
         "does not describe an imported model",
     ),
     "list as manifest": (lambda path: (path / "model.json").write_text("[]"), "does not describe an imported model"),
-    "later version": (edit(lambda manifest: manifest.update(version=99)), "has version 99, expected 1"),
+    "later version": (edit(lambda manifest: manifest.update(version=99)), "has version 99, expected 2"),
     "manifest without arguments": (
         edit(lambda manifest: manifest.pop("arguments")),
         r"model\.json is damaged .*arguments",
