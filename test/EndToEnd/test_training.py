@@ -157,6 +157,6 @@ def test_bf16_with_master_weights(tmp_path: Path) -> None:
     run, comparison, _ = trained(
         tmp_path / "program", "gpt2_train.py", Plan(preset="megatron"), "dp=2,tp=2", dtype="bf16"
     )
-    assert comparison.by_result["losses"] < 5e-3
-    assert comparison.max_rel_error < 0.05
+    assert comparison.by_result["losses"] < 1e-3
+    assert sorted(comparison.by_result.values())[len(comparison.by_result) // 2] < 5e-3
     assert run.results["transformer.wte.weight"].dtype == np.float32

@@ -78,16 +78,28 @@ def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accu
     places = list(indices)
     while places and places[-1] is None:
         places.pop()
-    if not accumulate or not places or any(place is None or place.dtype == torch.bool for place in places):
+    lead = next((number for number, place in enumerate(places) if place is not None), 0)
+    tensors = [place for place in places[lead:] if place is not None]
+    if not accumulate or not tensors or len(tensors) < len(places) - lead:
         return NotImplemented
-    broadcast = torch.broadcast_tensors(*(place for place in places if place is not None))
-    sizes, rest = x.shape[: len(broadcast)], x.shape[len(broadcast) :]
-    row = _from_start(broadcast[0], sizes[0])
-    for place, size in zip(broadcast[1:], sizes[1:], strict=True):
-        row = row * size + _from_start(place, size)
-    updates = values.expand(*row.shape, *rest).reshape(row.numel(), *rest)
-    table = x.reshape(math.prod(sizes), *rest)
-    return torch.ops.hyperparallel.scatter_add(updates, row.reshape(-1), table).reshape(x.shape)
+    if any(place.dtype == torch.bool for place in tensors):
+        return NotImplemented
+    # x[:, i, j] becomes a table of the rows that i and j name; what stands in front of them is part of each row.
+    indexed = range(lead, lead + len(tensors))
+    rest = [*range(lead), *range(lead + len(tensors), x.dim())]
+    broadcast = torch.broadcast_tensors(*tensors)
+    row = _from_start(broadcast[0], x.shape[lead])
+    for place, dim in zip(broadcast[1:], indexed[1:], strict=True):
+        row = row * x.shape[dim] + _from_start(place, x.shape[dim])
+    width = [x.shape[dim] for dim in rest]
+    whole = values.expand(*x.shape[:lead], *row.shape, *x.shape[lead + len(tensors) :])
+    in_front = [*range(lead, lead + row.dim()), *range(lead), *range(lead + row.dim(), whole.dim())]
+    updates = whole.permute(in_front).reshape(row.numel(), *width)
+    order = [*indexed, *rest]
+    table = x.permute(order)
+    count = math.prod(x.shape[dim] for dim in indexed)
+    added = torch.ops.hyperparallel.scatter_add(updates, row.reshape(-1), table.reshape(count, *width))
+    return added.reshape(table.shape).permute([order.index(dim) for dim in range(x.dim())])
 
 
 def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:

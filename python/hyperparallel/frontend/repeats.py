@@ -59,9 +59,9 @@ def find_repeats(module: torch.nn.Module, blocks: frozenset[str]) -> list[Repeat
     )
     found: list[Repeat] = []
     for path, entry in module.named_modules():
-        if type(entry) not in (torch.nn.ModuleList, torch.nn.Sequential) or len(entry) < _FEWEST:
-            continue
         layers = list(entry.children())
+        if type(entry) not in (torch.nn.ModuleList, torch.nn.Sequential) or len(layers) < _FEWEST:
+            continue
         if all(f"{path}.{number}" in blocks for number in range(len(layers))) and all(
             _is_alike(layers[0], layer, 0, number) for number, layer in enumerate(layers)
         ):

@@ -24,6 +24,7 @@ _SAME_VALUES = frozenset(
     }
 )
 _RESHAPES = frozenset({"aten.view.default", "aten._unsafe_view.default", "aten.reshape.default", "aten.expand.default"})
+_VIEWS = frozenset({"aten.view.default", "aten.expand.default", "aten.permute.default", "aten.unsqueeze.default"})
 _FILLS = {
     "aten.full.default": None,
     "aten.full_like.default": None,
@@ -52,7 +53,7 @@ def simplify(graph: Graph, *, random: frozenset[str]) -> None:
     def current(value: Value) -> Value:
         return renamed.get(value.id, value)
 
-    zeros: set[int] = set()
+    fills: dict[int, Node] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
         node = node.map_values(current)
@@ -63,10 +64,7 @@ def simplify(graph: Graph, *, random: frozenset[str]) -> None:
             renamed[result] = same
         else:
             node = _normalized(node, graph)
-            if node.target == "aten.full.default" and node.args[1] == 0:
-                zeros.update(result for result in node.results if result is not None)
-            if node.kwargs.get("kernel") == KernelName.SCATTER_ADD and node.args[2].id in zeros:
-                node = dataclasses.replace(node, args=node.args[:2])
+            node = _with_fills(node, graph, fills)
             nodes.append(node)
     graph.nodes = nodes
     graph.outputs = [current(Value(output)).id for output in graph.outputs]
@@ -79,6 +77,22 @@ def simplify(graph: Graph, *, random: frozenset[str]) -> None:
                 op=node.target,
                 module_path=node.path or None,
             )
+
+
+def _with_fills(node: Node, graph: Graph, fills: dict[int, Node]) -> Node:
+    """A view of a fill is a fill; and what adds to zeros makes them itself."""
+    (result, *_) = node.results
+    if node.target in _VIEWS and result is not None and node.args[0].id in fills:
+        fill = fills[node.args[0].id]
+        shape = graph.types[result].shape
+        node = dataclasses.replace(node, target=fill.target, args=(shape, fill.args[1]), kwargs=fill.kwargs)
+    if node.target == "aten.full.default" and result is not None:
+        fills[result] = node
+    if node.kwargs.get("kernel") == KernelName.SCATTER_ADD and node.args[2].id in fills:
+        fill = fills[node.args[2].id]
+        if fill.args[1] == 0:
+            node = dataclasses.replace(node, args=node.args[:2])
+    return node
 
 
 def _type(argument: Argument, graph: Graph) -> TensorType | None:
