@@ -358,13 +358,13 @@ def test_a_decode_step_with_caches_in_the_pool(tmp_path: Path) -> None:
     text = decode_step(count)
     free = plan(text, 10**9)
     planned = plan(text, 3 * size + 2048)
-    assert planned.peak_bytes < free.peak_bytes // 2
+    assert planned.peak_bytes < 0.6 * free.peak_bytes
     wanted = [cache.copy() for cache in caches]
     own = [cache.copy() for cache in caches]
     for step in range(3):
         x = numbers([1, 32], seed=50 + step)
         position = np.array([7 + step], np.int64)
-        (result,), device = run(planned, [x, position, *own], tmp_path)
+        (result,), device = run(plan(text, planned.capacity), [x, position, *own], tmp_path)
         value = x
         for cache in wanted:
             cache[7 + step] = value[0]

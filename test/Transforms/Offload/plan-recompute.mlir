@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A value that is faster to compute again than to copy is computed again; where the link is fast it is copied. (The pass is
 // offload-plan-transfers.)
-// RUN: sed s/BANDWIDTH/1.0e8/ %s | hp-opt --offload-plan-transfers=capacity=4200 --offload-insert-transfers --offload-verify-tiers --mlir-print-op-on-diagnostic=false 2>&1 | FileCheck %s --check-prefix=AGAIN
-// RUN: sed s/BANDWIDTH/1.0e12/ %s | hp-opt --offload-plan-transfers=capacity=4200 --offload-insert-transfers --offload-verify-tiers --mlir-print-op-on-diagnostic=false 2>&1 | FileCheck %s --check-prefix=COPY
+// RUN: sed s/BANDWIDTH/1.0e8/g %s | hp-opt --offload-plan-transfers=capacity=4200 --offload-insert-transfers --offload-verify-tiers --mlir-print-op-on-diagnostic=false 2>&1 | FileCheck %s --check-prefix=AGAIN
+// RUN: sed s/BANDWIDTH/1.0e12/g %s | hp-opt --offload-plan-transfers=capacity=4200 --offload-insert-transfers --offload-verify-tiers --mlir-print-op-on-diagnostic=false 2>&1 | FileCheck %s --check-prefix=COPY
 
 #machine = #supernode.machine<"box",
   groups = [<"npu" = 1, memory = "hbm", launch = 1.0e-6, vector = 1.0e9, rates = [f32 = 1.0e9]>],

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 pytest.importorskip("hyperparallel._hyperparallel", reason="the compiled parts are not built")
+
+import itertools
 
 from hyperparallel import offload
 from hyperparallel.offload import Link, Operation, Problem, Storage, Tier
@@ -47,13 +47,10 @@ def test_case_23_no_cliff() -> None:
     assert offload.plan(layers(count, live * 98 // 100, slow)).seconds == pytest.approx(2 * count)
     by_capacity = [offload.plan(layers(count, live * part // 100, slow)) for part in range(100, 10, -6)]
     seconds = [plan.seconds for plan in by_capacity]
-    assert all(a <= b + 1e-9 for a, b in zip(seconds, seconds[1:], strict=False))
-    for before, after in zip(by_capacity, by_capacity[1:], strict=False):
+    assert all(a <= b + 1e-9 for a, b in itertools.pairwise(seconds))
+    for before, after in itertools.pairwise(by_capacity):
         # What leaves for six percent less (three storages), out and back.
         assert after.seconds - before.seconds <= 2 * 300 / slow + 1e-9
         assert after.peak_bytes <= before.peak_bytes
-    by_bandwidth = [
-        offload.plan(dataclasses.replace(layers(count, 1500, bandwidth))).seconds
-        for bandwidth in (10.0, 20.0, 40.0, 80.0)
-    ]
-    assert all(a >= b for a, b in zip(by_bandwidth, by_bandwidth[1:], strict=False))
+    by_bandwidth = [offload.plan(layers(count, 1500, bandwidth)).seconds for bandwidth in (10.0, 20.0, 40.0, 80.0)]
+    assert all(a >= b for a, b in itertools.pairwise(by_bandwidth))
