@@ -144,7 +144,7 @@ class CompiledProgram:
             for path in sorted(directory.iterdir())
             if path.is_file() and path.name not in (MANIFEST_FILE, WEIGHTS_FILE)
         }
-        manifest = {
+        manifest: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
             "name": self.name,

@@ -31,12 +31,14 @@ class RunResult:
         statistics: The last run's statistics.
         wall_seconds: Wall time of each run, in order.
         losses: The first result of every run, of a program that updates its arguments.
+        first_step: The steps that were done before, by what the run went on from.
     """
 
     results: Mapping[str, Array]
     statistics: RunStatistics
     wall_seconds: tuple[float, ...]
     losses: tuple[float, ...] = ()
+    first_step: int = 0
 
 
 def _numpy_type(tensor: CompiledTensor) -> np.dtype[Any]:
@@ -51,6 +53,7 @@ def run_compiled(
     threads: int | None = None,
     trace: Path | None = None,
     device_memory: int | None = None,
+    after_step: Callable[[int, list[Launch]], None] | None = None,
 ) -> RunResult:
     """Run a compiled program.
 
@@ -63,6 +66,7 @@ def run_compiled(
         threads: Cores to share out over the devices; all if None.
         trace: A file that gets the trace of the last run.
         device_memory: Bytes that each device may use; what the program was planned for if None.
+        after_step: Called after each run with its number, from 1, and the launches, which hold what was updated.
 
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the run fails.
@@ -84,6 +88,8 @@ def run_compiled(
             seconds.append(time.perf_counter() - begin)
             if any(result.updates is not None for result in program.results):
                 losses.append(_number(program, launches, program.results[0].name))
+            if after_step is not None:
+                after_step(turn + 1, launches)
         assert statistics is not None
         return RunResult(_join(program, launches), statistics, tuple(seconds), tuple(losses))
 
