@@ -172,12 +172,17 @@ def _parts(program: CompiledProgram, launches: list[Launch]) -> dict[str, list[A
     return parts
 
 
+def _launches_of(program: CompiledProgram, launches: list[Launch]) -> list[Launch]:
+    """Those of a group's devices."""
+    last = program.first_device + program.mesh.num_devices
+    return [launch for launch in launches if program.first_device <= launch.device < last]
+
+
 def _number(program: CompiledProgram, launches: list[Launch], name: str) -> float:
     """A result that is one number, from the group that makes it."""
     for one in program.programs:
         if any(result.name == name for result in one.results):
-            last = one.first_device + one.mesh.num_devices
-            return _number(one, [launch for launch in launches if one.first_device <= launch.device < last], name)
+            return _number(one, _launches_of(one, launches), name)
     result = next(result for result in program.results if result.name == name)
     value = join_array(_parts(program, launches)[name], result.shape, result.layout, program.mesh)
     return float(bfloat16_to_float32(value) if result.dtype == "bf16" else value)
@@ -187,8 +192,7 @@ def _join(program: CompiledProgram, launches: list[Launch]) -> dict[str, Array]:
     joined: dict[str, Array] = {}
     if program.programs:
         for one in program.programs:
-            last = one.first_device + one.mesh.num_devices
-            joined |= _join(one, [launch for launch in launches if one.first_device <= launch.device < last])
+            joined |= _join(one, _launches_of(one, launches))
         return {result.name: joined[result.name] for result in program.results}
     all_parts = _parts(program, launches)
     for result in program.results:
