@@ -53,6 +53,7 @@ void hyperparallel::registerPasses() {
   offload::registerPlanTransfersPass();
   offload::registerSplitCallsPass();
   offload::registerSplitLargeOpsPass();
+  offload::registerUnrollLoopsPass();
   offload::registerInsertTransfersPass();
   offload::registerVerifyTiersPass();
   offload::registerAssignMemoryPass();
