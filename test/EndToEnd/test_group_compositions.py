@@ -123,8 +123,10 @@ def test_a_loop_of_four_groups(tmp_path: Path) -> None:
     prompts, frozen = torch.tensor(PROMPTS), torch.tensor(FROZEN)
     policy = torch.tensor(POLICY, requires_grad=True)
     optimizer = torch.optim.SGD([policy], lr=RATE)
-    for _ in range(STEPS):
-        error = prompts @ policy - prompts @ frozen
+    error = prompts @ policy - prompts @ frozen
+    for turn in range(STEPS):
+        if turn > 0:
+            error = prompts @ policy - prompts @ frozen
         optimizer.zero_grad()
         (error * error).sum().mul(0.5).backward()
         optimizer.step()
