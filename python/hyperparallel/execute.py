@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hyperparallel.compiled import INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, CompiledTensor
+from hyperparallel.compiled import INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, CompiledTensor, Target
 from hyperparallel.enums import Role
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.local_parts import disagreement, join_array, split_array
@@ -73,7 +73,8 @@ def run_compiled(
     """
     limit = program.device_memory if device_memory is None else device_memory
     limits = {} if limit is None else {Tier.DEVICE: limit}
-    with Runtime(devices=program.mesh.num_devices, threads=threads, tier_limits=limits) as runtime:
+    backend = "cuda" if program.target is Target.CUDA else "cpu"
+    with Runtime(program.mesh.num_devices, backend=backend, threads=threads, tier_limits=limits) as runtime:
         launches = program_launches(runtime, program, values)
         seconds: list[float] = []
         losses: list[float] = []
@@ -131,8 +132,13 @@ def program_launches(
             column[position] if argument.name not in updated else _own(column[position])
             for argument, column in zip(program.arguments, columns, strict=True)
         ]
+        written = [
+            array for argument, array in zip(program.arguments, arguments, strict=True) if argument.name in updated
+        ]
         launches.append(
-            Launch(loaded, program.entry, arguments, outputs, device=device, rank=position, argument_tiers=tiers)
+            Launch(
+                loaded, program.entry, arguments, outputs, device, 0, position, argument_tiers=tiers, updated=written
+            )
         )
     return launches
 
@@ -172,12 +178,17 @@ def _parts(program: CompiledProgram, launches: list[Launch]) -> dict[str, list[A
     return parts
 
 
+def _launches_of(program: CompiledProgram, launches: list[Launch]) -> list[Launch]:
+    """Those of a group's devices."""
+    last = program.first_device + program.mesh.num_devices
+    return [launch for launch in launches if program.first_device <= launch.device < last]
+
+
 def _number(program: CompiledProgram, launches: list[Launch], name: str) -> float:
     """A result that is one number, from the group that makes it."""
     for one in program.programs:
         if any(result.name == name for result in one.results):
-            last = one.first_device + one.mesh.num_devices
-            return _number(one, [launch for launch in launches if one.first_device <= launch.device < last], name)
+            return _number(one, _launches_of(one, launches), name)
     result = next(result for result in program.results if result.name == name)
     value = join_array(_parts(program, launches)[name], result.shape, result.layout, program.mesh)
     return float(bfloat16_to_float32(value) if result.dtype == "bf16" else value)
@@ -187,8 +198,7 @@ def _join(program: CompiledProgram, launches: list[Launch]) -> dict[str, Array]:
     joined: dict[str, Array] = {}
     if program.programs:
         for one in program.programs:
-            last = one.first_device + one.mesh.num_devices
-            joined |= _join(one, [launch for launch in launches if one.first_device <= launch.device < last])
+            joined |= _join(one, _launches_of(one, launches))
         return {result.name: joined[result.name] for result in program.results}
     all_parts = _parts(program, launches)
     for result in program.results:
