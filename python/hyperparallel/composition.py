@@ -284,7 +284,10 @@ class Composition:
             name=self.name,
             mlir=str(whole),
             arguments=tuple(info for info, _, _ in self._ordered()),
-            results=tuple(ResultInfo(name, value.kind.shape, value.kind.dtype) for name, value, _ in results),
+            results=tuple(
+                ResultInfo(name, value.kind.shape, value.kind.dtype, updates or None)
+                for name, value, updates in results
+            ),
             blocks=tuple(BlockInfo(call.program, call.program) for call in self._calls),
             unused=tuple(f"{m.name}.{entry}" for m in self._members.values() for entry in m.model.unused),
             has_weights=all(member.model.has_weights for member in self._members.values()),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 import zipfile
 from collections.abc import Callable, Mapping
@@ -87,7 +88,9 @@ def run_compiled(
             else:
                 statistics = runtime.run(launches)
             seconds.append(time.perf_counter() - begin)
-            if any(result.updates is not None for result in program.results):
+            # A step may give something else first than one number.
+            is_training = any(result.updates is not None for result in program.results)
+            if is_training and math.prod(program.results[0].shape) == 1:
                 losses.append(_number(program, launches, program.results[0].name))
             if after_step is not None:
                 after_step(turn + 1, launches)
