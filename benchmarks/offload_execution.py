@@ -3,6 +3,9 @@
 
     python benchmarks/offload_execution.py --json
     python benchmarks/offload_execution.py --model examples/llama.py --meshes dp=2,tp=2 --parts 0.5 --machine FILE
+    python benchmarks/offload_execution.py --model examples/gpt2_train.py --parts 0.7 0.5 0.35 --rounds 3
+
+A training step is trained for as many steps as there are rounds; what is compared are the losses and all final state.
 
 Limits are parts of the peak that the unconstrained program has on each device; the runtime enforces them. Times are the
 least of several runs; the modelled ratio is that of two simulated steps on the machine (the preset `cpu-supernode`, or a
@@ -73,6 +76,7 @@ def measure(model: Model, mesh: str, parts: list[float], rounds: int, machine: s
                         result.results[name].tobytes() == value.tobytes() for name, value in free.results.items()
                     ),
                     "max_difference": max(differences),
+                    "losses": list(result.losses),
                     "prefetched_bytes": device.prefetched_bytes,
                     "moves": len(plan["moves"]),
                     "unconstrained_s": min(free.wall_seconds),
@@ -89,13 +93,16 @@ def main() -> None:
     """Prints a table, or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=ROOT / "examples" / "gpt2.py")
+    parser.add_argument("--model-arg", action="append", default=[], metavar="KEY=VALUE", help="of the model's build()")
     parser.add_argument("--meshes", nargs="+", default=["dp=1,tp=1", "dp=2,tp=2"])
     parser.add_argument("--parts", nargs="+", type=float, default=[0.6, 0.4, 0.25])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--machine", help="a preset or a file")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    model = open_model(arguments.model, {}, Talk(quiet=True), use_cache=True)
+    given = [argument.partition("=") for argument in arguments.model_arg]
+    overrides = {key: int(value) if value.isdigit() else value for key, _, value in given}
+    model = open_model(arguments.model, overrides, Talk(quiet=True), use_cache=True)
     rows: list[dict[str, Any]] = []
     for mesh in arguments.meshes:
         rows += measure(model, mesh, arguments.parts, arguments.rounds, arguments.machine)

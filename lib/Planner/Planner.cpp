@@ -39,7 +39,7 @@ using namespace mlir::hyperparallel::planner;
 
 /// Slots and gaps that may be looked at: by plans from scratch, and by small
 /// changes. Each is less than a second.
-static constexpr int64_t kWork = 1'500'000, kSmallWork = 1'500'000;
+static constexpr int64_t kWork = 1'500'000, kSmallWork = 750'000;
 static constexpr int kRounds = 6, kTierRounds = 4, kParts = 20;
 
 namespace {

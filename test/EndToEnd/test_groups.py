@@ -20,6 +20,7 @@ from hyperparallel.frontend.model_file import load_model_file
 from hyperparallel.frontend.torch import import_model
 from hyperparallel.plan import Plan
 from hyperparallel.runtime import Collective
+from hyperparallel.simulator import simulate_file
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = {"layers": 4, "width": 48, "heads": 4, "vocab": 101, "positions": 32, "batch": 4, "seq": 12}
@@ -82,3 +83,13 @@ def test_an_encoder_beside_a_decoder(tmp_path: Path) -> None:
     model = Model(imported, example_inputs(loaded), {}, loaded)
     result = run(Case(model, reference_results(model)), Plan.load(EXAMPLES / "captioner.yaml"), tmp_path)
     assert result.statistics.devices[0].group != result.statistics.devices[1].group
+
+
+def test_a_split_program_is_simulated(case: Case, tmp_path: Path) -> None:
+    """Each group by itself, and the wait for what comes from the other is its bubble."""
+    compile_model(case.model.imported, Plan(mesh="pp=2,tp=2", preset="megatron"), None, tmp_path / "p", target="none")
+    timeline = simulate_file(tmp_path / "p")
+    assert [(group.name, group.devices) for group in timeline.groups] == [("stage0", 2), ("stage1", 2)]
+    # One microbatch: while one stage works, the other waits, for a message or for nothing.
+    waits = [(group.exposed.bubble or 0) + (group.exposed.communication or 0) for group in timeline.groups]
+    assert all(0.2 * timeline.seconds < wait < timeline.seconds for wait in waits), timeline.groups

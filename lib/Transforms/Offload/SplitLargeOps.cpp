@@ -17,7 +17,11 @@
 //
 // Cost: linear in ops and in the parts that are made.
 // Limits: parts along the first dimension, which are contiguous; the entry
-//   function's own ops.
+//   function's own ops. A part's sums are those of the whole, bit for bit,
+//   where OpenBLAS does all columns alike: for 64 or 256 rows of the other
+//   operand, say. For others (8, 128, 200) it adds up the first 320 columns of
+//   each call in another order than the rest, so that those of a part differ in
+//   the last bits from what one call gives.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/Offload/Passes.h"
 

@@ -120,6 +120,9 @@ def _simulate_directory(path: Path, machine: Machine | str | None, noise: float,
     program = CompiledProgram.load(path)
     module = _read(program.local_program_file, program.local_program_file.read_bytes())
     timeline = simulate_program(module, machine=machine, noise=noise, seed=seed)
+    # A group's program takes what it reads; several may take the same.
+    taken = tuple(argument for one in program.programs for argument in one.arguments)
+    arguments = taken if program.programs else program.arguments
     tensors = tuple(
         TensorUse(
             argument.name,
@@ -129,7 +132,7 @@ def _simulate_directory(path: Path, machine: Machine | str | None, noise: float,
             str(argument.layout),
             use.local_bytes,
         )
-        for argument, use in zip(program.arguments, timeline.tensors, strict=True)
+        for argument, use in zip(arguments, timeline.tensors, strict=True)
     )
     # The device's own memory is the first tier; the program may have been given less of it.
     tiers = timeline.tiers
