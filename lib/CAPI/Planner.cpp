@@ -98,7 +98,7 @@ void hpPlannerTake(HpPlanner planner, intptr_t numSpills,
   for (intptr_t i = 0; i < numSpills; ++i)
     taken.push_back({spills[i].storage, spills[i].after, spills[i].before,
                      spills[i].freed, spills[i].fetched, spills[i].tier,
-                     spills[i].isClean, spills[i].recomputed});
+                     spills[i].isClean, spills[i].recomputed, spills[i].delay});
   std::string fault = findFault(self.problem, taken);
   if (!fault.empty())
     return hand(fault, callback, userData);
@@ -137,8 +137,9 @@ intptr_t hpPlannerGetNumSpills(HpPlanner planner) {
 
 HpPlannerSpill hpPlannerGetSpill(HpPlanner planner, intptr_t index) {
   const Spill &spill = unwrap(planner)->plan.spills[index];
-  return {spill.storage, spill.after, spill.before,  spill.freed,
-          spill.fetched, spill.tier,  spill.isClean, spill.recomputed};
+  return {spill.storage, spill.after,      spill.before,
+          spill.freed,   spill.fetched,    spill.tier,
+          spill.isClean, spill.recomputed, spill.delay};
 }
 
 const double *hpPlannerGetTimes(HpPlanner planner, HpPlannerTimes times,

@@ -40,6 +40,7 @@ typedef struct {
   int32_t after, before, freed, fetched;
   uint32_t tier;
   bool isClean, recomputed;
+  int32_t delay;
 } HpPlannerSpill;
 
 typedef enum {

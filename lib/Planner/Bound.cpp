@@ -11,7 +11,9 @@
 //   - what may be off at both ends of the step, or be computed again, need do
 //     neither in this step: its bytes are taken off e first.
 //
-// B is the sum over the tiers, each at most its segment. Cost: O(n + gaps).
+// B is the sum over the tiers, each at most its segment. What the nearest tiers
+// cannot hold at a moment went to the others and comes back from them, at their
+// rates alone. Cost: O(n * tiers + gaps).
 // Limits: latencies, the order of copies and the sizes of storages are left
 // out; on very small programs the bound is loose.
 //===----------------------------------------------------------------------===//
@@ -21,11 +23,13 @@
 
 using namespace mlir::hyperparallel::planner;
 
-static double totalRate(const Problem &problem, Link Tier::*side) {
+/// Of the tiers from number `first` on.
+static double totalRate(const Problem &problem, Link Tier::*side,
+                        size_t first = 0) {
   double total = 0;
   std::vector<double> used(problem.segments.size(), 0);
-  for (const Tier &tier : problem.tiers) {
-    const Link &link = tier.*side;
+  for (size_t t = first; t < problem.tiers.size(); ++t) {
+    const Link &link = problem.tiers[t].*side;
     if (link.segment < 0)
       total += link.bandwidth;
     else
@@ -45,6 +49,17 @@ double mlir::hyperparallel::planner::lowerBound(const Problem &problem,
     return compute;
   double outRate = totalRate(problem, &Tier::out);
   double inRate = totalRate(problem, &Tier::in);
+  // What is beyond the nearest tiers, and what it takes at least per byte.
+  struct Beyond {
+    double capacity, outSeconds, inSeconds;
+  };
+  std::vector<Beyond> beyond;
+  double capacity = 0;
+  for (size_t t = 0; t + 1 < problem.tiers.size(); ++t) {
+    capacity += double(problem.tiers[t].capacity);
+    beyond.push_back({capacity, 1 / totalRate(problem, &Tier::out, t + 1),
+                      1 / totalRate(problem, &Tier::in, t + 1)});
+  }
   // By slot: aligned bytes in gaps that cost no copy out, or none at all.
   std::vector<int64_t> clean(lifetimes.slots + 1, 0), spare = clean;
   // Copies move bytes as they are, memory is counted aligned.
@@ -72,9 +87,15 @@ double mlir::hyperparallel::planner::lowerBound(const Problem &problem,
     double out = std::max(0.0, elsewhere - double(cleanNow));
     double during =
         slot + 1 < lifetimes.slots ? problem.operations[slot].seconds : 0;
-    best = std::max(best, std::max(before, out * least / outRate) + during +
-                              std::max(compute - before - during,
-                                       elsewhere * least / inRate));
+    double outSeconds = out * least / outRate;
+    double inSeconds = elsewhere * least / inRate;
+    for (const Beyond &part : beyond) {
+      double bytes = (out - part.capacity) * least;
+      outSeconds = std::max(outSeconds, bytes * part.outSeconds);
+      inSeconds = std::max(inSeconds, bytes * part.inSeconds);
+    }
+    best = std::max(best, std::max(before, outSeconds) + during +
+                              std::max(compute - before - during, inSeconds));
     before += during;
   }
   return best;

@@ -122,6 +122,10 @@ static std::string findSpillFault(const Problem &problem,
           spill.fetched <= spill.before))
       return "expected " + describe(spill) +
              " to be freed after its use and fetched before the next";
+    if (spill.delay < 0 || spill.issued() > spill.freed ||
+        (spill.delay > 0 && spill.issued() >= lifetimes.slots))
+      return "expected " + describe(spill) +
+             " to be copied out after its use and before it is freed";
     if (spill.tier >= problem.tiers.size() && !spill.recomputed)
       return "expected " + describe(spill) + " to go to a tier of the problem";
     if (spill.recomputed &&

@@ -63,8 +63,8 @@ public:
   Run(const Problem &problem, const std::vector<Spill> &spills)
       : problem(problem), spills(spills),
         slots(int32_t(problem.operations.size()) + 1),
-        byAfter(
-            spills, slots, [](const Spill &s) { return s.after + 1; },
+        byIssued(
+            spills, slots, [](const Spill &s) { return s.issued(); },
             [](const Spill &s) { return s.freed; }),
         byFreed(
             spills, slots, [](const Spill &s) { return s.freed; },
@@ -88,7 +88,7 @@ private:
   const Problem &problem;
   const std::vector<Spill> &spills;
   int32_t slots;
-  BySlot byAfter, byFreed, byFetched, byBefore;
+  BySlot byIssued, byFreed, byFetched, byBefore;
   Copies copies;
   Execution result;
 };
@@ -97,7 +97,7 @@ private:
 
 void Run::runSlot(int32_t slot) {
   result.reached[slot] = copies.now();
-  byAfter.visit(slot, [&](uint32_t s) {
+  byIssued.visit(slot, [&](uint32_t s) {
     const Spill &spill = spills[s];
     if (copiesOut(spill))
       copies.issue(Copies::outLink(spill.tier),

@@ -198,6 +198,17 @@ Lifetimes::Lifetimes(const Problem &problem, const std::vector<Use> &moreUses) {
 }
 
 std::vector<bool>
+Lifetimes::findChosen(const std::vector<Spill> &spills) const {
+  std::vector<bool> isChosen(gaps.size(), false);
+  for (const Spill &spill : spills)
+    for (uint32_t g = firstGap[spill.storage]; g < firstGap[spill.storage + 1];
+         ++g)
+      if (gaps[g].after == spill.after)
+        isChosen[g] = true;
+  return isChosen;
+}
+
+std::vector<bool>
 Lifetimes::findClean(const Problem &problem,
                      const std::vector<bool> &isChosen) const {
   std::vector<bool> isClean(gaps.size(), false);

@@ -38,6 +38,9 @@ struct Lifetimes {
 
   bool wraps(const Gap &gap) const { return gap.before >= slots; }
 
+  /// For each gap whether one of the spills is of it.
+  std::vector<bool> findChosen(const std::vector<Spill> &spills) const;
+
   /// For each gap whether a valid copy lies below when it begins, if the gaps
   /// with `isChosen` are spilled.
   std::vector<bool> findClean(const Problem &problem,

@@ -8,11 +8,12 @@
 //   ──[op]───copy out──▶│   not on the device  │──copy in──▶[op]──
 //            from a+1   o                      i            b
 //
-// The copy out is issued when operation `after` has ended; slot `freed` waits
-// for it and frees the source; slot `fetched` takes the memory and issues the
-// copy in; operation `before` waits for that. The storage is off the device for
-// the operations in [freed, fetched), and so whether everything fits depends on
-// integers only. A transfer that is late costs time, never safety.
+// The copy out is issued when operation `after` has ended, or some slots later,
+// to let others go first; slot `freed` waits for it and frees the source; slot
+// `fetched` takes the memory and issues the copy in; operation `before` waits
+// for that. The storage is off the device for the operations in [freed,
+// fetched), and so whether everything fits depends on integers only. A transfer
+// that is late costs time, never safety.
 //
 // after = -1 is the start of the step. A storage that is off at both ends (see
 // Storage::mayStartBelow) has a spill that goes on into the next step: slots
@@ -35,6 +36,11 @@ struct Spill {
   bool isClean = false;
   /// Dropped at `after` and computed again before `before`; nothing is copied.
   bool recomputed = false;
+  /// Slots by which the copy out is issued later than it could be.
+  int32_t delay = 0;
+
+  /// The slot at which it is issued.
+  int32_t issued() const { return after + 1 + delay; }
 };
 
 /// When everything happens if a plan is carried out.

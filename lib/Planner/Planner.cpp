@@ -39,7 +39,7 @@ using namespace mlir::hyperparallel::planner;
 
 /// Slots and gaps that may be looked at: by plans from scratch, and by small
 /// changes. Each is less than a second.
-static constexpr int64_t kWork = 1'500'000, kSmallWork = 750'000;
+static constexpr int64_t kWork = 1'500'000, kSmallWork = 1'500'000;
 static constexpr int kRounds = 6, kTierRounds = 4, kParts = 20;
 
 namespace {
@@ -97,6 +97,7 @@ void Planner::attempt(Draft &best, const Choice &choice, int64_t capacity,
   for (int round = 0; round < kRounds; ++round) {
     work += lifetimes.slots + int64_t(lifetimes.gaps.size());
     Draft draft;
+    draft.outOrder = choice.outOrder;
     if (!schedule(problem, lifetimes, choice, clock, capacity, draft.spills))
       return;
     draft.execution = execute(problem, draft.spills);
@@ -129,6 +130,18 @@ Draft Planner::solve(int64_t capacity) {
       choice.tier = tiers;
       attempt(best, choice, capacity, nameOf(order));
     }
+  // The same gaps, with copies out in other orders.
+  if (!best.execution.start.empty() && best.execution.seconds > goal &&
+      work <= until) {
+    Choice choice;
+    choice.isChosen = lifetimes.findChosen(best.spills);
+    choice.tier = tiers;
+    std::string name = method;
+    for (uint32_t order = 1; order < kOutOrders; ++order) {
+      choice.outOrder = OutOrder(order);
+      attempt(best, choice, capacity, name.c_str());
+    }
+  }
   if (!best.execution.start.empty())
     improve(problem, lifetimes, tiers, capacity, kSmallWork, goal, best);
   return best;

@@ -3,8 +3,10 @@
 //===----------------------------------------------------------------------===//
 // Against a clock (when each slot is expected):
 //
-//   1. Copies out queue on their link as soon as their gap begins. `freed` is
-//      the first slot that is reached after the copy has ended.
+//   1. Copies out queue on their link as soon as their gap begins, or are
+//   issued
+//      later, if another order lets others go first. `freed` is the first slot
+//      that is reached after the copy has ended.
 //   2. Copies in queue backwards from the uses that end the gaps, as late as
 //      possible. `fetched` is the last slot that is taken before the copy must
 //      begin.
@@ -68,6 +70,7 @@ private:
     bool isClean;
     /// When the copy out is expected to end, and what each copy takes.
     double outEnd, outSeconds, inSeconds;
+    int32_t delay = 0;
   };
   /// An item as repair sees it from a slot j: its times are those of slot
   /// j + shift, where shift is `slots` for the part after the step's end.
@@ -88,6 +91,7 @@ private:
                   double moment) const;
   void collect();
   void queueOut();
+  void queueOutInOrder();
   void queueIn();
   void occupy(int32_t from, int32_t to, int64_t bytes) {
     forSlots(from, to, slots,
@@ -101,6 +105,7 @@ private:
   bool spillAnother(int32_t slot);
   void waitLater(bool onlyIfItStalls);
   void fetchEarlier();
+  bool servesLater(const Item &item) const;
   void dropNeedless();
 
   const Problem &problem;
@@ -181,6 +186,48 @@ void Scheduler::queueOut() {
     link = item.outEnd = std::max(begin, link) + item.outSeconds;
     item.freed =
         firstAt(clock.reached, item.after + 1, item.before, item.outEnd);
+  }
+}
+
+/// Whenever a link is free, the first by the order of those that could begin.
+void Scheduler::queueOutInOrder() {
+  std::vector<std::vector<uint32_t>> lists(problem.tiers.size());
+  auto begin = [&](uint32_t i) {
+    return items[i].after < 0 ? 0 : clock.end[items[i].after];
+  };
+  for (uint32_t i : byAfter)
+    if (items[i].isClean)
+      items[i].outEnd = begin(i);
+    else
+      lists[items[i].tier].push_back(i);
+  auto key = [&](uint32_t i) {
+    const Item &item = items[i];
+    double value = choice.outOrder == OutOrder::Smallest ? double(item.bytes)
+                   : choice.outOrder == OutOrder::SoonestNext ? item.before
+                                                              : -item.before;
+    return std::make_pair(value, i);
+  };
+  for (const std::vector<uint32_t> &list : lists) {
+    std::priority_queue<std::pair<double, uint32_t>,
+                        std::vector<std::pair<double, uint32_t>>,
+                        std::greater<>>
+        waiting;
+    double free = 0;
+    for (size_t next = 0; next < list.size() || !waiting.empty();) {
+      if (waiting.empty())
+        free = std::max(free, begin(list[next]));
+      for (; next < list.size() && begin(list[next]) <= free; ++next)
+        waiting.push(key(list[next]));
+      Item &item = items[waiting.top().second];
+      waiting.pop();
+      // The last slot that is reached by the time.
+      int32_t late = firstAt(clock.reached, item.after + 1, item.before,
+                             std::nextafter(free, clock.seconds + free + 1));
+      item.delay = std::max(late - 1, item.after + 1) - item.after - 1;
+      item.outEnd = free += item.outSeconds;
+      item.freed =
+          firstAt(clock.reached, item.after + 1, item.before, item.outEnd);
+    }
   }
 }
 
@@ -367,6 +414,19 @@ void Scheduler::fetchEarlier() {
   }
 }
 
+/// A later spill of the storage is dropped because of this one's copy.
+bool Scheduler::servesLater(const Item &item) const {
+  uint32_t storage = lifetimes.gaps[item.gap].storage;
+  if (item.isClean)
+    return false;
+  for (uint32_t g = item.gap + 1; g < lifetimes.firstGap[storage + 1] &&
+                                  !lifetimes.gaps[g].isWrittenBefore;
+       ++g)
+    if (isChosen[g])
+      return true;
+  return false;
+}
+
 void Scheduler::dropNeedless() {
   std::vector<uint32_t> order(items.size());
   for (uint32_t i = 0; i < items.size(); ++i)
@@ -378,6 +438,8 @@ void Scheduler::dropNeedless() {
   });
   for (uint32_t i : order) {
     Item &item = items[i];
+    if (choice.copiesEarly && servesLater(item))
+      continue;
     bool fits = true;
     forSlots(item.freed, item.fetched, slots, [&](int32_t a, int32_t b) {
       fits &= tree.max(a, b) <= capacity - item.bytes;
@@ -392,7 +454,10 @@ void Scheduler::dropNeedless() {
 
 bool Scheduler::run() {
   collect();
-  queueOut();
+  if (choice.outOrder == OutOrder::First)
+    queueOut();
+  else
+    queueOutInOrder();
   queueIn();
   for (const Item &item : items)
     occupy(item.freed, item.fetched, -item.bytes);
@@ -435,6 +500,9 @@ std::vector<Spill> Scheduler::take() {
     spill.fetched = item.fetched;
     spill.tier = item.tier;
     spill.isClean = isClean[item.gap];
+    if (!spill.isClean)
+      spill.delay = std::clamp(
+          item.delay, 0, std::min(item.freed, slots - 1) - item.after - 1);
     spills.push_back(spill);
   }
   return spills;

@@ -17,11 +17,20 @@ struct Clock {
   std::vector<double> reached, taken, start, end;
 };
 
+/// Which of the copies out that could begin goes first: the one that could
+/// first, the one that is wanted back first or last, or the smallest.
+enum class OutOrder : uint8_t { First, SoonestNext, LatestNext, Smallest };
+constexpr uint32_t kOutOrders = 4;
+
 /// A set of gaps to spill; what schedule() makes of it.
 struct Choice {
   /// By gap.
   std::vector<bool> isChosen;
   std::vector<uint8_t> tier;
+  OutOrder outOrder = OutOrder::First;
+  /// Keep a spill that nothing needs but a later one of the same storage, which
+  /// finds its copy below: copied out early, when the link is free.
+  bool copiesEarly = false;
 };
 
 /// Gives every chosen gap its two slots, so that at every slot what is resident

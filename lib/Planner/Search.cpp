@@ -3,10 +3,13 @@
 //===----------------------------------------------------------------------===//
 // Two kinds of change, drawn at random from a generator with a fixed seed:
 //
-//   - of the set: a gap more, one less, or one for another; the slots of all
-//     gaps are found anew against the clock of the plan that is changed;
-//   - of the slots: a spill is freed or fetched some slots earlier or later, if
-//     everything still fits.
+//   - of the set: a gap more, one less, or one for another, and another order
+//   of
+//     copies out; the slots of all gaps are found anew against the clock of the
+//     plan that is changed;
+//   - of the slots: a spill is freed, fetched or copied out some slots earlier
+//   or
+//     later, if everything still fits.
 //
 // A change is kept if the step takes no longer by it, or little longer with a
 // chance that falls as the work is used up; the best plan of all is returned.
@@ -78,7 +81,11 @@ void Search::take() {
 }
 
 bool Search::changeSet(Draft &draft) {
-  Choice choice{isChosen, tiers};
+  Choice choice{isChosen, tiers, current.outOrder, current.copiesEarly};
+  if (draw(4) == 0)
+    choice.outOrder = OutOrder(draw(kOutOrders));
+  if (draw(4) == 0)
+    choice.copiesEarly = draw(2) == 0;
   uint32_t kind = draw(3);
   if (kind != 1) {
     uint32_t gap = draw(lifetimes.gaps.size());
@@ -94,6 +101,8 @@ bool Search::changeSet(Draft &draft) {
   Clock clock(current.execution);
   if (draw(4) == 0)
     clock = Clock(problem);
+  draft.outOrder = choice.outOrder;
+  draft.copiesEarly = choice.copiesEarly;
   return schedule(problem, lifetimes, choice, clock, capacity, draft.spills);
 }
 
@@ -111,12 +120,15 @@ bool Search::changeSlots(Draft &draft) {
   if (current.spills.empty())
     return false;
   draft.spills = current.spills;
+  draft.outOrder = current.outOrder;
+  draft.copiesEarly = current.copiesEarly;
   for (uint32_t changes = 1 + draw(2); changes > 0; --changes) {
     Spill &spill = draft.spills[draw(draft.spills.size())];
     int32_t by = 1 + int32_t(draw(3));
-    switch (draw(4)) {
+    switch (draw(6)) {
     case 0:
       spill.freed = std::max(spill.after + 1, spill.freed - by);
+      spill.delay = std::min(spill.delay, spill.freed - spill.after - 1);
       break;
     case 1:
       by = std::min(by, spill.fetched - spill.freed);
@@ -130,8 +142,14 @@ bool Search::changeSlots(Draft &draft) {
         return false;
       spill.fetched -= by;
       break;
-    default:
+    case 3:
       spill.fetched = std::min(spill.before, spill.fetched + by);
+      break;
+    case 4:
+      spill.delay = std::min(spill.delay + by, spill.freed - spill.after - 1);
+      break;
+    default:
+      spill.delay = std::max(spill.delay - by, 0);
     }
   }
   // Two changes may take the same room twice.

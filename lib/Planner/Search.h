@@ -12,6 +12,8 @@ namespace mlir::hyperparallel::planner {
 struct Draft {
   std::vector<Spill> spills;
   Execution execution;
+  OutOrder outOrder = OutOrder::First;
+  bool copiesEarly = false;
 };
 
 /// Tries small changes, as many as `work` slots and gaps may be looked at,

@@ -60,9 +60,9 @@ const Rule microbatchOrder = {
 //===----------------------------------------------------------------------===//
 // GPipe: all forwards, then all backwards.
 //
-//   0  F0 F1 F2 F3 .. .. .. .. .. .. B0 B1 B2 B3
-//   1  .. F0 F1 F2 F3 .. .. .. B0 B1 B2 B3 .. ..
-//   2  .. .. F0 F1 F2 F3 B0 B1 B2 B3 .. .. .. ..
+//   0  F0 F1 F2 F3 .. .. .. .. B0 B1 B2 B3
+//   1  .. F0 F1 F2 F3 .. .. B0 B1 B2 B3 ..
+//   2  .. .. F0 F1 F2 F3 B0 B1 B2 B3 .. ..
 //
 // Live microbatches: M. Bubble: (S-1) / (M+S-1) where stages are equal.
 //===----------------------------------------------------------------------===//
@@ -109,11 +109,11 @@ const Rules oneFOneB = {microbatchOrder, runAhead, takeTurns};
 //===----------------------------------------------------------------------===//
 // Interleaved 1F1B: group g has the stages (chunks) g, P + g, 2P + g, ... A
 // round of microbatches goes through a group's first chunk, then the second,
-// and so on; backward the other way. Then 1F1B on that sequence: with chunks
-// a and b,
+// and so on; backward the other way. Then 1F1B on that sequence. With two
+// chunks, the second one's tasks marked by ':
 //
-//   0  a0 a1 b0 b1 .. B1 ...     forwards  a0 a1 b0 b1 | a2 a3 b2 b3 | ...
-//   1  .. a0 a1 b0 B0 b1 B1      backwards b0 b1 a0 a1 | b2 b3 a2 a3 | ...
+//   0  F0  F1  F0' F1' ..  B0' ..  B1' B0  B1
+//   1  ..  F0  F1  F0' B0' F1' B1' B0  B1  ..
 //
 // Rounds have P microbatches where P divides M; else P to 2P - 1, as equal as
 // can be (one round if M < P). Group g runs 2 (P-g-1) + (v-1) r forwards ahead,
@@ -218,8 +218,8 @@ const Rules interleaved = {
 // waited for, so the other fills what would be bubbles; it lags behind by the
 // stage's index, which keeps S microbatches live everywhere: 1F1B's most.
 //
-//   0  F0 F1 F2 .. B0 W0 F3 B1 W1 B2 W2 B3 W3 ..
-//   1  .. F0 F1 B0 F2 B1 W0 F3 B2 W1 B3 W2 W3 ..
+//   0  F0 F1 F2 .. .. B0 W0 F3 B1 W1 B2 W2 B3 W3
+//   1  .. F0 F1 .. B0 F2 B1 W0 F3 B2 W1 B3 W2 W3
 //   2  .. .. F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3
 //
 // Bubble for equal F, B and W and M >= S: (S-1) / (3M + S-1).

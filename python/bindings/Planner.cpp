@@ -21,7 +21,7 @@ namespace {
 
 using Link = std::tuple<double, double, int32_t>;
 using SpillTuple = std::tuple<uint32_t, int32_t, int32_t, int32_t, int32_t,
-                              uint32_t, bool, bool>;
+                              uint32_t, bool, bool, int32_t>;
 
 /// Owns a problem and the plan for it.
 class Planner {
@@ -72,9 +72,9 @@ public:
     check();
     std::vector<HpPlannerSpill> taken;
     for (auto [storage, after, before, freed, fetched, tier, isClean,
-               recomputed] : spills)
-      taken.push_back(
-          {storage, after, before, freed, fetched, tier, isClean, recomputed});
+               recomputed, delay] : spills)
+      taken.push_back({storage, after, before, freed, fetched, tier, isClean,
+                       recomputed, delay});
     std::string fault;
     hpPlannerTake(self, taken.size(), taken.data(), append, &fault);
     if (!fault.empty())
@@ -110,7 +110,7 @@ public:
     for (intptr_t i = 0, e = hpPlannerGetNumSpills(self); i < e; ++i) {
       HpPlannerSpill s = hpPlannerGetSpill(self, i);
       result.emplace_back(s.storage, s.after, s.before, s.freed, s.fetched,
-                          s.tier, s.isClean, s.recomputed);
+                          s.tier, s.isClean, s.recomputed, s.delay);
     }
     return result;
   }

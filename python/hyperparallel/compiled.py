@@ -10,8 +10,8 @@
 - ``inputs.npz``          example inputs, where the model file gave them
 - ``ir/``                 the IR after each phase, where it was asked for
 
-Where groups of devices run different programs, each group's is a directory of this kind under its name, and the whole
-has neither program.so nor program.mlirbc.
+Where groups of devices run different programs, each group's is a directory of this kind under its name; the whole has no
+program.so, and its program.mlirbc holds the programs of all groups.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class CompiledProgram:
             for path in sorted(directory.iterdir())
             if path.is_file() and path.name not in (MANIFEST_FILE, WEIGHTS_FILE)
         }
-        manifest = {
+        manifest: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
             "name": self.name,

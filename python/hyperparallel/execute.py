@@ -31,12 +31,14 @@ class RunResult:
         statistics: The last run's statistics.
         wall_seconds: Wall time of each run, in order.
         losses: The first result of every run, of a program that updates its arguments.
+        first_step: The steps that were done before, by what the run went on from.
     """
 
     results: Mapping[str, Array]
     statistics: RunStatistics
     wall_seconds: tuple[float, ...]
     losses: tuple[float, ...] = ()
+    first_step: int = 0
 
 
 def _numpy_type(tensor: CompiledTensor) -> np.dtype[Any]:
@@ -51,6 +53,7 @@ def run_compiled(
     threads: int | None = None,
     trace: Path | None = None,
     device_memory: int | None = None,
+    after_step: Callable[[int, list[Launch]], None] | None = None,
 ) -> RunResult:
     """Run a compiled program.
 
@@ -63,6 +66,7 @@ def run_compiled(
         threads: Cores to share out over the devices; all if None.
         trace: A file that gets the trace of the last run.
         device_memory: Bytes that each device may use; what the program was planned for if None.
+        after_step: Called after each run with its number, from 1, and the launches, which hold what was updated.
 
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the run fails.
@@ -84,6 +88,8 @@ def run_compiled(
             seconds.append(time.perf_counter() - begin)
             if any(result.updates is not None for result in program.results):
                 losses.append(_number(program, launches, program.results[0].name))
+            if after_step is not None:
+                after_step(turn + 1, launches)
         assert statistics is not None
         return RunResult(_join(program, launches), statistics, tuple(seconds), tuple(losses))
 
@@ -166,12 +172,17 @@ def _parts(program: CompiledProgram, launches: list[Launch]) -> dict[str, list[A
     return parts
 
 
+def _launches_of(program: CompiledProgram, launches: list[Launch]) -> list[Launch]:
+    """Those of a group's devices."""
+    last = program.first_device + program.mesh.num_devices
+    return [launch for launch in launches if program.first_device <= launch.device < last]
+
+
 def _number(program: CompiledProgram, launches: list[Launch], name: str) -> float:
     """A result that is one number, from the group that makes it."""
     for one in program.programs:
         if any(result.name == name for result in one.results):
-            last = one.first_device + one.mesh.num_devices
-            return _number(one, [launch for launch in launches if one.first_device <= launch.device < last], name)
+            return _number(one, _launches_of(one, launches), name)
     result = next(result for result in program.results if result.name == name)
     value = join_array(_parts(program, launches)[name], result.shape, result.layout, program.mesh)
     return float(bfloat16_to_float32(value) if result.dtype == "bf16" else value)
@@ -181,8 +192,7 @@ def _join(program: CompiledProgram, launches: list[Launch]) -> dict[str, Array]:
     joined: dict[str, Array] = {}
     if program.programs:
         for one in program.programs:
-            last = one.first_device + one.mesh.num_devices
-            joined |= _join(one, [launch for launch in launches if one.first_device <= launch.device < last])
+            joined |= _join(one, _launches_of(one, launches))
         return {result.name: joined[result.name] for result in program.results}
     all_parts = _parts(program, launches)
     for result in program.results:

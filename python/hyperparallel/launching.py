@@ -41,12 +41,14 @@ class ProcessRun:
         statistics: The last step's.
         wall_seconds: Of each step.
         losses: The first scalar result of each step; empty if there is none.
+        first_step: The steps that were done before.
     """
 
     results: Mapping[str, Array]
     statistics: RunStatistics
     wall_seconds: tuple[float, ...]
     losses: tuple[float, ...]
+    first_step: int
 
 
 def find_mpiexec() -> Path:
@@ -137,6 +139,7 @@ def run_over_processes(
             RunStatistics(seconds[-1], tuple(sorted(devices, key=lambda one: one.device))),
             seconds,
             tuple(float("nan") if value is None else float(value) for value in report["losses"]),
+            int(report["first_step"]),
         )
 
 

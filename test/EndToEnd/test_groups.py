@@ -72,3 +72,13 @@ def test_numbers_are_those_of_pytorch(case: Case, plan: Plan, tmp_path: Path) ->
     devices = result.statistics.devices
     sent = sum(device.collectives[Collective.SEND] for device in devices)
     assert sent == sum(device.collectives[Collective.RECV] for device in devices) > 0
+
+
+def test_an_encoder_beside_a_decoder(tmp_path: Path) -> None:
+    """ViT on one device, GPT-2 on three, as the example's plan says."""
+    small = {"encoder_layers": 2, "decoder_layers": 2, "width": 48, "vocab": 101, "image": 32, "batch": 2, "seq": 6}
+    loaded = load_model_file(EXAMPLES / "captioner.py", small)
+    imported = import_model(loaded.module, loaded.args, loaded.kwargs, name="captioner")
+    model = Model(imported, example_inputs(loaded), {}, loaded)
+    result = run(Case(model, reference_results(model)), Plan.load(EXAMPLES / "captioner.yaml"), tmp_path)
+    assert result.statistics.devices[0].group != result.statistics.devices[1].group

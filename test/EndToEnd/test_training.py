@@ -53,7 +53,7 @@ def reference(file: str, overrides: tuple[tuple[str, Any], ...]) -> Any:
 
 
 def trained(
-    out: Path, file: str, plan: Any, mesh: str, **overrides: Any
+    out: Path, file: str, plan: Any, mesh: str | None, **overrides: Any
 ) -> tuple[RunResult, Comparison, Mapping[str, Any]]:
     """Train on virtual devices: the run, how far it is from PyTorch, and PyTorch's optimizer state."""
     from hyperparallel.cli.models import example_inputs, to_array

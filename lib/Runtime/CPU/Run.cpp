@@ -149,6 +149,9 @@ void deviceMain(Device &device) {
                     [](Device *d) { return d->activity == Activity::Done; })) {
       closeBooks(context);
       context.running = false;
+      // What comes next is up to the host, which waits for nobody.
+      if (context.transport)
+        context.transport->setStuck(0);
       context.runChanged.notify_all();
     }
   }

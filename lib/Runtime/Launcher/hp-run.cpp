@@ -158,9 +158,12 @@ void Runner::placeDevices() {
 
 void Runner::fill(DeviceLaunch &launch, const Tensor &tensor, char *out) {
   Block block = tensor.blockOf(launch.position);
-  if (tensor.role != "input" && !options.resume.empty() &&
-      state.has(tensor.name))
+  if (tensor.role != "input" && !options.resume.empty()) {
+    if (!state.has(tensor.name))
+      endWith(state.directory + " has no " + tensor.name +
+              ": it was not saved from a training of this program");
     return state.read(tensor, block, out);
+  }
   const StoredTensors &source = inputs.count(tensor.name) ? inputs : weights;
   auto found = source.find(tensor.name);
   if (found == source.end())

@@ -15,6 +15,8 @@ static constexpr uint64_t Ended = ~uint64_t(0);
 /// Heartbeats in which nothing may change before a deadlock is believed.
 static constexpr int QuietBeats = 3;
 static constexpr int Tag = 1;
+/// How long a process may take from its start to its first word.
+static constexpr int64_t StartMs = 60000;
 
 //===----------------------------------------------------------------------===//
 // What other threads call
@@ -159,8 +161,15 @@ void Transport::threadMain() {
     changed.wait_for(lock, std::chrono::microseconds(microseconds),
                      [&] { return !outbox.empty() || quitting; });
   }
-  // In peace all have met before; MPI's own end waits for the others.
-  if (!broken && stuck == Ended)
+  // In peace all have met, but who came last may not have told the others yet.
+  // MPI's own end then waits for them.
+  if (broken || stuck != Ended)
+    return;
+  auto isSending = [](const Peer &peer) { return !peer.outgoing.empty(); };
+  do
+    doWork();
+  while (!broken && std::any_of(peers.begin(), peers.end(), isSending));
+  if (!broken)
     mpi.Finalize();
 }
 
@@ -267,6 +276,7 @@ bool Transport::finishReceives() {
 void Transport::handle(int process, const std::vector<char> &bytes) {
   Peer &peer = peers[process];
   peer.heard = nowNs();
+  peer.hasSpoken = true;
   int64_t head[2];
   std::memcpy(head, bytes.data(), sizeof(head));
   ChannelKey key(static_cast<size_t>(head[1]));
@@ -331,12 +341,15 @@ void Transport::lookForLost(int64_t now) {
     return;
   for (int process = 0; process < count; ++process) {
     int64_t silence = (now - peers[process].heard) / Millisecond;
-    if (process == own || silence < options.lostMs)
+    bool hasSpoken = peers[process].hasSpoken;
+    if (process == own || silence < (hasSpoken ? options.lostMs : StartMs))
       continue;
     char seconds[32];
     std::snprintf(seconds, sizeof(seconds), "%.1f", double(silence) / 1000);
     breakDown(HP_LOST, "rank " + std::to_string(process) +
-                           " is lost: nothing was heard of it for " + seconds +
+                           (hasSpoken ? " is lost: nothing was heard of it for "
+                                      : " is lost: it did not start within ") +
+                           seconds +
                            " s (killed, stopped, or its host is gone)");
     return;
   }

@@ -15,8 +15,9 @@
 // Who is alive. Each process tells all others every `heartbeatMs` that it is
 // there, and how far it is; one that is not heard of for `lostMs` is lost
 // (killed, stopped, or its host is gone), and that ends the run everywhere. A
-// pause of this process itself (a stopped job) is nobody else's silence. A
-// process whose run fails tells the others why.
+// pause of this process itself (a stopped job) is nobody else's silence, and a
+// process that has not spoken yet is given a minute to start. A process whose
+// run fails tells the others why.
 //
 // Deadlocks over processes. A heartbeat carries whether all devices of the
 // process wait, a number that changes with everything they do, and how many
@@ -99,6 +100,7 @@ private:
   /// Another process, or this one.
   struct Peer {
     int64_t heard = 0; ///< when, in ns
+    bool hasSpoken = false;
     uint64_t said[3] = {};
     int unchanged = 0; ///< heartbeats that said the same
     int64_t meetings = 0;

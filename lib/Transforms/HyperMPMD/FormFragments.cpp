@@ -13,6 +13,7 @@
 //      from above: nothing but arguments behind it: free. Makes more bytes than
 //      it reads, and one other group uses it: the first place that does. Else:
 //      the last place that made one of its operands.
+//      Sums over several groups are regrouped before (GroupSums.h).
 //   2. Rounds: an op that reads what a later place made begins another round,
 //      so that edges never go back: (round, place) is one fragment, and in this
 //      order fragments never wait for one after them.
@@ -21,6 +22,7 @@
 // Cost: O(ops), but for ops that are made several times.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/HyperMPMD/EntryProgram.h"
+#include "lib/Transforms/HyperMPMD/GroupSums.h"
 #include "lib/Transforms/HyperMPMD/Passes.h"
 #include "lib/Transforms/HyperMPMD/StagePlan.h"
 
@@ -399,6 +401,7 @@ struct FormFragmentsPass
     FailureOr<StagePlan> stages = StagePlan::read(plan, *main);
     if (failed(stages))
       return signalPassFailure();
+    numSums = groupSums(*main, *stages);
     Placement placement(*main, *stages);
     if (failed(placement.run()))
       return signalPassFailure();

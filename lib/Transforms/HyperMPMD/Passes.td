@@ -92,7 +92,8 @@ def FormFragmentsPass : Pass<"hypermpmd-form-fragments", "ModuleOp"> {
     Ops that the plan does not speak of go where they are used or made: what
     depends on arguments alone is made anew in every fragment that reads it;
     what makes more bytes than it reads is made where it is used; everything else
-    where the last of its operands is made.
+    where the last of its operands is made. A sum whose terms several groups make
+    (gradients of a tied weight, over microbatches) is taken on each group first.
   }];
   let options = [
     Option<"plan", "plan", "std::string", "\"\"",
@@ -102,9 +103,13 @@ def FormFragmentsPass : Pass<"hypermpmd-form-fragments", "ModuleOp"> {
     Statistic<"numFragments", "fragments", "Fragments that were made">,
     Statistic<"numCloned", "cloned", "Ops that were made anew for another fragment">,
     Statistic<"numPlaced", "placed", "Ops that the plan does not speak of">,
+    Statistic<"numSums", "sums", "Sums over several groups that were regrouped">,
   ];
   let dependentDialects = ["::mlir::hyperparallel::hypermpmd::HyperMPMDDialect",
-                           "::mlir::hyperparallel::supernode::SupernodeDialect"];
+                           "::mlir::hyperparallel::supernode::SupernodeDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def InferTransfersPass : Pass<"hypermpmd-infer-transfers", "ModuleOp"> {

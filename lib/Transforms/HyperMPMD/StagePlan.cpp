@@ -15,6 +15,7 @@
 #include "lib/Transforms/HyperMPMD/StagePlan.h"
 
 #include "lib/Analysis/CostModel.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -172,15 +173,37 @@ struct PathCosts {
 };
 } // namespace
 
+/// Paths that forward calls once for each microbatch. What is called before and
+/// behind other modules (a model's own ops) goes where it is used instead.
+static llvm::StringSet<> pathsCalledOnce(func::FuncOp main) {
+  llvm::StringMap<int64_t> counts;
+  for (Operation &op : main.getBody().front()) {
+    auto path = op.getAttrOfType<StringAttr>("hp.path");
+    auto phase = op.getAttrOfType<StringAttr>("hp.phase");
+    auto microbatch =
+        op.getAttrOfType<IntegerAttr>(HyperMPMDDialect::kMicrobatchAttrName);
+    if (path && (!phase || phase.getValue() == "forward") &&
+        (!microbatch || microbatch.getInt() == 0))
+      ++counts[path.getValue()];
+  }
+  llvm::StringSet<> once;
+  for (auto &[path, count] : counts)
+    if (count == 1)
+      once.insert(path);
+  return once;
+}
+
 static PathCosts costPaths(func::FuncOp main) {
   PathCosts costs;
+  llvm::StringSet<> once = pathsCalledOnce(main);
   CostModel model(main->getParentOfType<ModuleOp>());
   llvm::StringMap<unsigned> numbers;
   constexpr unsigned kNone = ~0u;
   Block &body = main.getBody().front();
   DenseMap<Operation *, unsigned> home;
-  auto pathOf = [](Operation *op) {
-    return op->getAttrOfType<StringAttr>("hp.path");
+  auto pathOf = [&](Operation *op) {
+    auto path = op->getAttrOfType<StringAttr>("hp.path");
+    return path && once.contains(path.getValue()) ? path : StringAttr();
   };
   auto add = [&](Operation *op, unsigned number) {
     home[op] = number;
@@ -188,21 +211,17 @@ static PathCosts costPaths(func::FuncOp main) {
       costs.seconds[number] += model.getCost(op).seconds;
   };
   SmallVector<Operation *> early;
-  // Loops are seen through: their calls are the blocks.
-  body.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op->getParentOp() != main && !isa<func::CallOp>(op))
-      return WalkResult::skip();
-    if (isa<LoopLikeOpInterface>(op) || op->hasTrait<OpTrait::IsTerminator>())
-      return WalkResult::advance();
+  for (Operation &it : body.without_terminator()) {
+    Operation *op = &it;
     unsigned number = kNone;
     if (StringAttr path = pathOf(op)) {
-      auto [it, isNew] =
+      auto [known, isNew] =
           numbers.try_emplace(path.getValue(), costs.paths.size());
       if (isNew) {
         costs.paths.push_back(path.getValue());
         costs.seconds.push_back(0);
       }
-      number = it->second;
+      number = known->second;
     } else {
       for (Value operand : op->getOperands())
         if (Operation *maker = operand.getDefiningOp()) {
@@ -214,8 +233,7 @@ static PathCosts costPaths(func::FuncOp main) {
     add(op, number);
     if (number == kNone)
       early.push_back(op);
-    return WalkResult::skip();
-  });
+  }
   for (Operation *op : llvm::reverse(early)) {
     unsigned number = kNone;
     for (Operation *user : op->getUsers())

@@ -62,6 +62,12 @@ LogicalResult UnrollMicrobatchesPass::unroll(scf::ForOp loop) {
              carried, loop.getBody()->getTerminator()->getOperands()))
       slot = mapping.lookupOrDefault(value);
   }
+  // A segment is called once; these are not any more.
+  if (microbatch > 1)
+    for (auto call : loop.getBody()->getOps<func::CallOp>())
+      if (auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+              call, call.getCalleeAttr()))
+        callee->removeAttr("hp.segment");
   loop.replaceAllUsesWith(carried);
   loop.erase();
   numMicrobatches += microbatch;

@@ -283,7 +283,7 @@ LogicalResult PlanTransfersPass::writeReport(const TransferProblem &problem,
           json.attribute("bytes", problem.problem.alignedBytes(spill.storage));
           json.attribute("tier",
                          problem.tiers[spill.tier].getName().getValue());
-          json.attribute("evict_after", spill.after);
+          json.attribute("evict_after", spill.issued() - 1);
           json.attribute("free_before", spill.freed);
           json.attribute("prefetch_before", spill.fetched);
           json.attribute("use", spill.before);
@@ -319,7 +319,7 @@ void PlanTransfersPass::hang(const TransferProblem &problem, const Plan &plan) {
     Value value = problem.getValueAt(spill.storage, spill.after);
     moves.push_back(
         MoveAttr::get(context, numbers.lookup(value), problem.tiers[spill.tier],
-                      spill.after, std::min<int64_t>(spill.freed, count),
+                      spill.issued() - 1, std::min<int64_t>(spill.freed, count),
                       around ? std::max<int64_t>(spill.fetched - count - 1, 0)
                              : spill.fetched,
                       spill.isClean));

@@ -268,25 +268,29 @@ def _given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, values: Any) -> RunResult:
-    from hyperparallel.cli.launching import execute_over_processes, runs_over_processes
+    from hyperparallel.cli import launching
     from hyperparallel.cli.report import trace_file, write_timeline
     from hyperparallel.execute import run_compiled
 
-    if runs_over_processes(arguments):
+    steps = arguments.steps or arguments.repeat
+    launching.check_state_options(arguments, program)
+    if launching.runs_over_processes(arguments):
         with talk.step("run"):
-            return execute_over_processes(arguments, program, values, steps=arguments.repeat)
+            return launching.execute_over_processes(arguments, program, values, steps=steps)
+    values, first_step = launching.resume(arguments, program, values)
     with talk.step("run"), trace_file(arguments.trace, arguments.timeline) as trace:
         run = run_compiled(
             program,
             values,
-            repeat=arguments.steps or arguments.repeat,
+            repeat=steps,
             threads=arguments.threads,
             trace=trace,
             device_memory=arguments.device_memory,
+            after_step=launching.saver(arguments, program, first_step, steps),
         )
         if trace is not None and arguments.timeline is not None:
             write_timeline(arguments.timeline, trace, program, run.statistics)
-        return run
+        return dataclasses.replace(run, first_step=first_step)
 
 
 def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResult) -> Checked | None:
@@ -418,7 +422,7 @@ def _report(
         "cached": dict(cached),
     }
     if run.losses:
-        report["losses"] = list(run.losses)
+        report |= {"first_step": run.first_step, "losses": list(run.losses)}
     comparison = None if checked is None else checked.comparison
     if checked is not None and checked.losses:
         report["reference_losses"] = list(checked.losses)

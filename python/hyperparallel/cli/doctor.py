@@ -61,7 +61,9 @@ def examine() -> list[Finding]:
         _try("extension", True, _extension),
         _try("hp-opt", True, _hp_opt),
         _try("runtime", True, _runtime),
+        _try("hp-run", True, _hp_run),
         _try("OpenBLAS", False, _openblas),
+        _try("MPI", False, _mpi),
         _compiler(),
         *(_package(name) for name in ("torch", "torch_mlir", "transformers")),
         _cache(),
@@ -89,6 +91,18 @@ def _hp_opt() -> str:
     from hyperparallel.hp_opt import path
 
     return str(path())
+
+
+def _hp_run() -> str:
+    from hyperparallel.hp_run import path
+
+    return str(path())
+
+
+def _mpi() -> str:
+    from hyperparallel.launching import find_mpiexec
+
+    return f"{find_mpiexec()}; for hp run --launcher mpi"
 
 
 def _runtime() -> str:

@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""``hp run``'s options for processes, and the run over them."""
+"""``hp run``'s options for processes and for states: where devices are, and what a training goes on from."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hyperparallel.enums import Role
 from hyperparallel.errors import RuntimeFailure
 
 if TYPE_CHECKING:
     from hyperparallel.compiled import CompiledProgram
     from hyperparallel.execute import RunResult
+    from hyperparallel.runtime import Launch
 
 #: Options that are about the devices of one process.
 _LOCAL_ONLY = ("trace", "timeline", "device_memory")
+Values = Mapping[str, Any] | Callable[[str], Any]
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
-    """The options of ``hp run`` that say where the devices are."""
+    """The options of ``hp run`` that say where the devices are, and where the state is."""
     verb.add_argument(
         "--launcher",
         choices=["local", "mpi"],
@@ -25,6 +30,29 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         help="local: all devices in this process; mpi: over processes that mpiexec starts, without Python",
     )
     verb.add_argument("--processes", type=int, metavar="N", help="with mpi: how many processes (default: one a device)")
+    verb.add_argument(
+        "--save", type=Path, metavar="DIR", help="save what is trained here after the last step: DIR/step-00000005"
+    )
+    verb.add_argument("--save-every", type=int, metavar="N", help="save it also after every N steps")
+    verb.add_argument(
+        "--resume", type=Path, metavar="DIR", help="go on from the last state that was saved there, in any layout"
+    )
+
+
+def check_state_options(arguments: argparse.Namespace, program: CompiledProgram) -> None:
+    """Refuse options for states that do not go together, or with the program.
+
+    Raises:
+        RuntimeFailure: They do not.
+    """
+    if arguments.save_every is not None and arguments.save is None:
+        raise RuntimeFailure("--save-every needs --save, which says where")
+    if arguments.save_every is not None and arguments.save_every < 1:
+        raise RuntimeFailure(f"--save-every: expected a number of at least 1 but got {arguments.save_every}")
+    has_state = any(result.updates is not None for result in program.results)
+    for option in ("save", "resume"):
+        if getattr(arguments, option) is not None and not has_state:
+            raise RuntimeFailure(f"--{option} is for trainings; {program.name} does not change its parameters")
 
 
 def runs_over_processes(arguments: argparse.Namespace) -> bool:
@@ -45,8 +73,13 @@ def runs_over_processes(arguments: argparse.Namespace) -> bool:
     return True
 
 
+def _programs(program: CompiledProgram) -> tuple[CompiledProgram, ...]:
+    """The programs of groups of devices, or the one of all."""
+    return program.programs or (program,)
+
+
 def execute_over_processes(
-    arguments: argparse.Namespace, program: CompiledProgram, values: Any, *, steps: int
+    arguments: argparse.Namespace, program: CompiledProgram, values: Values, *, steps: int
 ) -> RunResult:
     """Run a compiled program over processes, as the options say."""
     from hyperparallel.execute import RunResult
@@ -54,10 +87,62 @@ def execute_over_processes(
 
     run = run_over_processes(
         program.directory,
-        (program,),
+        _programs(program),
         values,
         processes=arguments.processes,
         steps=steps,
         threads=arguments.threads,
+        save=arguments.save,
+        save_every=arguments.save_every,
+        resume=arguments.resume,
     )
-    return RunResult(run.results, run.statistics, run.wall_seconds)
+    is_training = any(result.updates is not None for result in program.results)
+    losses = run.losses if is_training else ()
+    return RunResult(run.results, run.statistics, run.wall_seconds, losses, run.first_step)
+
+
+def resume(arguments: argparse.Namespace, program: CompiledProgram, values: Values) -> tuple[Values, int]:
+    """The values to start from, and the steps that were done before.
+
+    Raises:
+        RuntimeFailure: There is no whole state where ``--resume`` says, or it is one of another program.
+    """
+    from hyperparallel.state import open_state
+
+    if arguments.resume is None:
+        return values, 0
+    state = open_state(arguments.resume)
+    kept = {
+        argument.name: argument
+        for one in _programs(program)
+        for argument in one.arguments
+        if argument.role is not Role.INPUT
+    }
+    missing = [name for name in kept if name not in state]
+    if missing:
+        raise RuntimeFailure(
+            f"{state.directory} has no {missing[0]}: it was not saved from a training of {program.name}"
+        )
+
+    def value(name: str) -> Any:
+        if name in kept:
+            return state.read(name)
+        return values(name) if callable(values) else values[name]
+
+    return value, state.step
+
+
+def saver(
+    arguments: argparse.Namespace, program: CompiledProgram, first_step: int, steps: int
+) -> Callable[[int, list[Launch]], None] | None:
+    """What saves the state after a step, where that is asked for."""
+    from hyperparallel.state import save_step, state_of
+
+    if arguments.save is None:
+        return None
+
+    def after_step(turn: int, launches: list[Launch]) -> None:
+        if turn == steps or (arguments.save_every is not None and turn % arguments.save_every == 0):
+            save_step(arguments.save, first_step + turn, state_of(_programs(program), launches))
+
+    return after_step

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands, launching, machine, report, simulate
+from hyperparallel.cli import commands, launching, machine, report, schedule, simulate
 from hyperparallel.cli.cost import cost_command
 from hyperparallel.errors import HyperParallelError
 
@@ -166,6 +166,10 @@ def _parser() -> argparse.ArgumentParser:
         "--noise", type=_positive, default=0.0, metavar="X", help="vary every time by up to this part, below 1"
     )
     verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the noise (default 0)")
+
+    schedule.add_arguments(
+        _verb(verbs, "schedule", schedule.schedule_command, "draw a pipeline schedule and say what it costs")
+    )
 
     verb = _verb(verbs, "import-trace", simulate.import_trace_command, "turn a recorded step into a program of tasks")
     verb.add_argument("trace", type=Path, metavar="FILE.json.gz", help="a recorded step, gzipped or not")

@@ -55,14 +55,15 @@ def check(model: Model, run: RunResult, tolerance: float) -> Checked:
     loaded = rebuild(model)
     if loaded.training is None:
         raise RuntimeFailure(f"the model file of {model.imported.name} no longer says how it is trained")
-    reference = train(loaded.module, loaded.args, loaded.kwargs, loaded.training, len(run.losses))
+    reference = train(loaded.module, loaded.args, loaded.kwargs, loaded.training, run.first_step + len(run.losses))
+    losses = reference.losses[run.first_step :]
     parameters = {entry.name: entry for entry in model.imported.arguments if entry.role is Role.PARAMETER}
     got = {"losses": np.array(run.losses)}
-    want = {"losses": np.array(reference.losses)}
+    want = {"losses": np.array(losses)}
     for result in model.imported.results:
         if result.updates in parameters:
             is_wide = result.dtype == "bf16"
             value, wanted = run.results[result.name], to_array(reference.parameters[result.name])
             got[result.name] = bfloat16_to_float32(value) if is_wide else value
             want[result.name] = bfloat16_to_float32(wanted) if is_wide else wanted
-    return Checked(compare(got, want, tolerance), reference.losses)
+    return Checked(compare(got, want, tolerance), losses)

@@ -24,8 +24,9 @@ from hyperparallel.compile import (
     read_entry,
     timed,
 )
-from hyperparallel.compiled import PLAN_FILE, CompiledProgram, CompiledTensor, Target, new_directory
+from hyperparallel.compiled import LOCAL_PROGRAM_FILE, PLAN_FILE, CompiledProgram, CompiledTensor, Target, new_directory
 from hyperparallel.dialects import supernode
+from hyperparallel.enums import Role
 from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedModel, ResultInfo
 from hyperparallel.machines import Machine
 from hyperparallel.pipeline import Phase, PhaseRunner, make_context, parse_program
@@ -224,13 +225,14 @@ def compile_groups(
             compiled.append(one)
             for phase, spent in one.seconds.items():
                 seconds[phase] = seconds.get(phase, 0.0) + spent
+        _keep_for_simulation(module, made)
         keep_values(made, weights, inputs)
         whole = CompiledProgram(
             directory,
             model.name,
             plan.mesh,
             tuple(_whole(info.name, info.shape, info.dtype, info.role) for info in model.arguments),
-            tuple(_whole(info.name, info.shape, info.dtype) for info in model.results),
+            tuple(_whole(info.name, info.shape, info.dtype, updates=info.updates) for info in model.results),
             source=dict(source or {}),
             seconds=seconds,
             target=target,
@@ -243,8 +245,19 @@ def compile_groups(
     return whole
 
 
-def _whole(name: str, shape: tuple[int, ...], dtype: str, role: Any = None) -> CompiledTensor:
-    return CompiledTensor(name, role, shape, dtype, TensorLayout((DimLayout(),) * len(shape)))
+def _keep_for_simulation(module: ir.Module, made: Path) -> None:
+    """The programs of all groups in one module, as the simulator reads them."""
+    text = str(module)
+    together = parse_program(text, "the programs of all groups", module.context)
+    PhaseRunner(together, text, made / PLAN_FILE).run_steps("flatten", ["hypermpmd-flatten-programs"])
+    with (made / LOCAL_PROGRAM_FILE).open("wb") as file:
+        together.operation.write_bytecode(file)
+
+
+def _whole(
+    name: str, shape: tuple[int, ...], dtype: str, role: Role | None = None, updates: str | None = None
+) -> CompiledTensor:
+    return CompiledTensor(name, role, shape, dtype, TensorLayout((DimLayout(),) * len(shape)), updates=updates)
 
 
 __all__ = ["GroupProgram", "compile_groups", "split_model"]

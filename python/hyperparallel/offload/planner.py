@@ -33,6 +33,7 @@ class Spill:
         tier: The number of the tier that it goes to.
         clean: A valid copy lies there already: nothing is copied out.
         recomputed: It is dropped and computed again: nothing is copied at all.
+        delay: Ops by which the copy out is issued later than it could be, to let others go first.
         out: When the copy out begins and ends.
         back: When the copy in begins and ends.
     """
@@ -45,6 +46,7 @@ class Spill:
     tier: int = 0
     clean: bool = False
     recomputed: bool = False
+    delay: int = 0
     out: tuple[float, float] = (0.0, 0.0)
     back: tuple[float, float] = (0.0, 0.0)
 
@@ -209,7 +211,7 @@ def execute(problem: Problem, spills: Sequence[Spill]) -> Plan:
     planner = _planner(problem)
     try:
         planner.take(
-            [(s.storage, s.after, s.before, s.freed, s.fetched, s.tier, s.clean, s.recomputed) for s in spills]
+            [(s.storage, s.after, s.before, s.freed, s.fetched, s.tier, s.clean, s.recomputed, s.delay) for s in spills]
         )
     except ValueError as error:
         raise OffloadError(str(error)) from None

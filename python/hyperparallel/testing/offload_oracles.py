@@ -202,6 +202,8 @@ def best_seconds(  # noqa: C901 (one model, row by row)
     """The least seconds of any plan for a small step, found by constraint programming (OR-tools).
 
     Times must be integers: ops of whole seconds, links of bandwidth 1 without latency. Copies may be in any order.
+    With whole seconds and bytes the best plan takes whole seconds, too (everything begins when something ends), so that a
+    known plan as long as the fluid bound, rounded up, is the best without a search.
 
     Args:
         problem: The step.
@@ -224,6 +226,9 @@ def best_seconds(  # noqa: C901 (one model, row by row)
     tier = problem.tiers[0]
     if not (tier.out == tier.back == Link(1.0)):
         raise ValueError("expected links of bandwidth 1 without latency")
+    least = math.ceil(max(fluid_bound(problem), closed_form_bound(problem)) - 1e-6)
+    if at_most is not None and at_most <= least:
+        return float(at_most), True
     model: Any = cp_model.CpModel()
     count = len(problem.operations)
     costs = [round(op.seconds) for op in problem.operations] + [0]
@@ -250,6 +255,8 @@ def best_seconds(  # noqa: C901 (one model, row by row)
     # Bytes that must have been copied out when a slot is taken, and that are copied in after it.
     out_before: list[Any] = [0] * (count + 1)
     back_after: list[Any] = [0] * (count + 1)
+    freed_by: list[tuple[Gap, dict[int, Any]]] = []
+    fetched_from: list[tuple[Gap, dict[int, Any]]] = []
     for number, gap in enumerate(gaps):
         size = problem.storages[gap.storage].bytes
         if gap.storage != storage:
@@ -281,6 +288,9 @@ def best_seconds(  # noqa: C901 (one model, row by row)
         fetched = {slot: model.new_bool_var(f"fetched{number}.{slot}") for slot in slots}
         model.add(sum(freed.values()) == spilled)
         model.add(sum(fetched.values()) == spilled)
+        if has_copy is spilled:
+            freed_by.append((gap, freed))
+        fetched_from.append((gap, fetched))
         after = 0 if gap.after < 0 else start[gap.after] + costs[gap.after]
         model.add(out_start >= after).only_enforce_if(stored)
         model.add(start[gap.before] >= back_start + size).only_enforce_if(spilled)
@@ -304,12 +314,34 @@ def best_seconds(  # noqa: C901 (one model, row by row)
         # Follow from the rest, and help to prove.
         model.add(taken[slot] >= out_before[slot])
         model.add(start[count] - taken[slot] >= back_after[slot])
-    model.add(start[count] >= math.ceil(closed_form_bound(problem)))
+    # What a link carries between two moments takes the time between them.
+    for late in range(count + 1):
+        for early in range(late):
+            gone = [
+                problem.storages[gap.storage].bytes * bit
+                for gap, freed in freed_by
+                if gap.after >= early
+                for slot, bit in freed.items()
+                if slot <= late
+            ]
+            if gone:
+                model.add(taken[late] - start[early] - costs[early] >= sum(gone))
+            back = [
+                problem.storages[gap.storage].bytes * bit
+                for gap, fetched in fetched_from
+                if gap.before <= late
+                for slot, bit in fetched.items()
+                if slot >= early
+            ]
+            if back:
+                model.add(start[late] - taken[early] >= sum(back))
+    model.add(start[count] >= least)
     model.minimize(start[count])
     solver: Any = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = seconds
     solver.parameters.num_workers = workers
     solver.parameters.random_seed = 1
+    solver.parameters.linearization_level = 2
     status = solver.solve(model)
     if status == cp_model.OPTIMAL:
         return float(solver.objective_value), True

@@ -15,7 +15,7 @@
 // RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a","blocks":["h.0"]},{"group":"a","blocks":["h.0"]}]}}})' 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a","blocks":["h.7"]}]}}})' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a"},{"group":"a"}]}}})' 2>&1 | FileCheck %s --check-prefix=FEW
-// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a"}]}}})' 2>&1 | FileCheck %s --check-prefix=PHASE
+// RUN: not hp-opt %s --pass-pipeline='builtin.module(hypermpmd-form-fragments{plan={{"groups":[{"name":"a","axes":[["tp",2]]}],"stages":[{"group":"a","blocks":["h.0"]}]}}})' 2>&1 | FileCheck %s --check-prefix=PHASE
 
 // EMPTY: error: plan: expected JSON but got nothing; give the option plan
 // FILE: error: plan: cannot read file `/nonexistent.json`: No such file or directory
@@ -31,7 +31,7 @@
 // PATHS: error: plan: expected the blocks of a stage to be paths
 // TWICE: error: plan: block `h.0` is in stage 0 and in stage 1
 // UNKNOWN: error: plan: the program has no block named `h.7`
-// FEW: error: plan: expected at least 2 blocks to cut into as many stages but the program calls 1
+// FEW: error: plan: expected at least 2 blocks to cut into as many stages but the program calls 0
 // PHASE: error: expected hp.phase to be forward, backward, backward_input, backward_weight or update but got "sideways"
 
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -39,6 +39,20 @@ def test_closed_form() -> None:
     assert (spill.out, spill.back) == ((5.0, 10.0), (30.0, 35.0))
 
 
+def test_what_the_nearest_tier_cannot_hold_bounds_the_step() -> None:
+    # Of 50 + 50 bytes that leave for the third op, at least 50 go to the disk and come back, at 1 byte a second.
+    writes = tuple(Operation(5.0, writes=(number,)) for number in range(2))
+    ops = (*writes, Operation(20.0, writes=(2,)), Operation(5.0, reads=(0, 1)))
+    near = Tier("host", 50, Link(10.0), Link(10.0))
+    far = Tier("disk", 1000, Link(1.0), Link(1.0))
+    plan = offload.plan(Problem(ops, (Storage(50), Storage(50), Storage(100)), 100, (near, far)))
+    assert plan.bound_seconds == 50 + 20 + 50
+    # The first goes to the disk as soon as it is made.
+    assert plan.seconds == 5 + 50 + 20 + 50 + 5
+    with pytest.raises(offload.CapacityError, match=r"the tiers below \(host\) to hold 100 bytes at once but got 50"):
+        offload.plan(Problem(ops, (Storage(50), Storage(50), Storage(100)), 100, (near,)))
+
+
 def test_too_small() -> None:
     with pytest.raises(offload.CapacityError, match=r"at least 100 bytes, which op 1 \(wide\) needs.* got 99") as info:
         offload.plan(dataclasses.replace(THREE, capacity=99))
@@ -56,6 +70,8 @@ def test_the_smallest_capacity_works() -> None:
     [
         ({"freed": 0}, "to be freed after its use"),
         ({"freed": 3, "fetched": 2}, "to be freed after its use"),
+        ({"delay": 1}, "to be copied out after its use and before it is freed"),
+        ({"delay": -1}, "to be copied out after its use and before it is freed"),
         ({"fetched": 3}, "fetched before the next"),
         ({"before": 3}, "to lie between neighbouring uses"),
         ({"storage": 7}, "to name storages of the problem"),

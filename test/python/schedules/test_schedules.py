@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -224,6 +225,43 @@ def test_given_orders_are_checked() -> None:
 def test_schedules_of_many_tasks_take_little_time() -> None:
     problem = pipeline(stages=16, microbatches=400)
     assert schedule(problem, ONE_F_ONE_B).bubble == pytest.approx(15 / 415)
+
+
+def drawing_in_source(name: str) -> list[list[str]]:
+    """The rows of the drawing under a heading of NamedSchedules.cpp, cell by cell."""
+    text = (Path(__file__).resolve().parents[3] / "lib" / "Scheduler" / "NamedSchedules.cpp").read_text()
+    section = text[text.index(f"// {name}:") :]
+    rows = re.findall(r"^//   \d  (.*)$", section[: section.index("===//")], re.M)
+    return [row.split() for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("heading", "name", "stages", "groups", "microbatches"),
+    [
+        ("GPipe", GPIPE, 3, 3, 4),
+        ("1F1B", ONE_F_ONE_B, 3, 3, 4),
+        ("Interleaved 1F1B", INTERLEAVED, 4, 2, 2),
+        ("Zero bubble H1", H1, 3, 3, 4),
+    ],
+)
+def test_drawings_of_the_rules_are_what_they_give(
+    heading: str, name: ScheduleName, stages: int, groups: int, microbatches: int
+) -> None:
+    half = 1.0 if split(name) else 0.5
+    problem = pipeline(
+        stages=stages,
+        groups=groups,
+        microbatches=microbatches,
+        split_backward=split(name),
+        backward_input=half,
+        backward_weight=half,
+    )
+    result = schedule(problem, name)
+    rows = draw(problem, result, width=4 * round(result.seconds)).splitlines()
+    cells = [[row[at : at + 4].replace("-", "") for at in range(4, len(row), 4)] for row in rows]
+    assert [["" if set(cell) == {"."} else cell for cell in row] for row in drawing_in_source(heading)] == [
+        ["" if set(cell) == {"."} else cell for cell in row] for row in cells
+    ]
 
 
 def test_drawing() -> None:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Models over processes: the numbers of one process, from the compiler's programs to mpiexec and hp-run."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from hyperparallel.cli.models import example_inputs
+from hyperparallel.compile import compile_model
+from hyperparallel.compiled import CompiledProgram
+from hyperparallel.execute import run_compiled
+from hyperparallel.frontend.artifact import ImportedModel
+from hyperparallel.frontend.model_file import load_model_file
+from hyperparallel.frontend.torch import import_model
+from hyperparallel.frontend.training import import_training
+from hyperparallel.launching import ProcessRun, run_over_processes
+from hyperparallel.plan import Plan
+from hyperparallel.runtime import Collective
+from hyperparallel.state import open_state, save_step, state_of
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SMALL = {"layers": 2, "features": 12, "width": 16, "hidden": 40, "classes": 5, "batch": 4}
+
+pytestmark = pytest.mark.skipif(not (Path(sys.prefix) / "bin" / "mpiexec").exists(), reason="mpich is not installed")
+Values = Callable[[str], Any]
+
+
+@functools.cache
+def imported_example(name: str) -> tuple[ImportedModel, dict[str, Any]]:
+    """An example, or its training step, and inputs."""
+    loaded = load_model_file(EXAMPLES / f"{name}.py", SMALL)
+    if loaded.training is None:
+        imported = import_model(loaded.module, loaded.args, loaded.kwargs, name=name)
+    else:
+        imported = import_training(loaded.module, loaded.args, loaded.kwargs, training=loaded.training, name=name)
+    return imported, example_inputs(loaded)
+
+
+def compiled(name: str, plan: Plan, directory: Path) -> tuple[CompiledProgram, Values]:
+    """An example, compiled, and the values of its arguments."""
+    imported, inputs = imported_example(name)
+    program = compile_model(imported, plan, None, directory)
+    return program, lambda argument: inputs[argument] if argument in inputs else imported.weight(argument)
+
+
+def spread(program: CompiledProgram, values: Values, **options: Any) -> ProcessRun:
+    return run_over_processes(program.directory, program.programs or (program,), values, threads=1, **options)
+
+
+def test_stages_over_processes(tmp_path: Path) -> None:
+    program, values = compiled("mlp", Plan(mesh="pp=2,dp=2", preset="data_parallel"), tmp_path / "program")
+    alone = run_compiled(program, values, threads=4)
+    run = spread(program, values)
+    assert {device.device for device in run.statistics.devices} == {0, 1, 2, 3}
+    sent = sum(device.collectives[Collective.SEND] for device in run.statistics.devices)
+    assert sent == sum(device.collectives[Collective.RECV] for device in run.statistics.devices) > 0
+    for name, value in alone.results.items():
+        np.testing.assert_allclose(run.results[name], value, rtol=1e-5, atol=1e-6)
+
+
+def test_a_training_goes_on_over_processes_in_another_layout(tmp_path: Path) -> None:
+    program, values = compiled("mlp_train", Plan(mesh="dp=3", preset="fsdp"), tmp_path / "first")
+    whole = run_compiled(
+        program,
+        values,
+        repeat=4,
+        after_step=lambda turn, launches: (
+            save_step(tmp_path / "s", turn, state_of((program,), launches)) if turn == 2 else None
+        ),
+    )
+    other, values = compiled("mlp_train", Plan(mesh="dp=2", preset="data_parallel"), tmp_path / "second")
+    rest = spread(other, values, steps=2, resume=tmp_path / "s", save=tmp_path / "s")
+    assert rest.first_step == 2
+    np.testing.assert_allclose(rest.losses, whole.losses[2:], rtol=1e-5)
+    state = open_state(tmp_path / "s")
+    assert state.step == 4
+    for result in program.results:
+        if result.updates is not None:
+            np.testing.assert_allclose(
+                state.read(result.updates), whole.results[result.name], rtol=1e-4, atol=1e-6, err_msg=result.updates
+            )
