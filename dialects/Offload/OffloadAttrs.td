@@ -32,18 +32,23 @@ def Offload_MoveAttr : AttrDef<Offload_Dialect, "Move"> {
     right after op `evict_after`; a `clean` value has a copy below already and is
     just freed.
     Where `prefetch_before` is not after `evict_after`, the move goes around the
-    end of the step: the value (an argument) lives in the tier between steps.
+    end of the step: the value (an argument, or what is its next value) lives in
+    the tier between steps.
+    A value that is `recomputed` is not copied at all: what made it is executed
+    again right before op `prefetch_before`, which is the next use.
     Safety depends on these numbers alone: how long copies take changes when ops
     run, never what is resident while they do.
 
     - C1: positions are at least -1 (-1: before every op), the value's number at
       least 0;
     - C2: evict_after < free_before;
-    - C3: prefetch_before >= free_before or prefetch_before <= evict_after.
+    - C3: prefetch_before >= free_before or prefetch_before <= evict_after;
+    - C4: what goes around the end of the step is not recomputed.
   }];
   let parameters = (ins "int64_t":$value, "TierAttr":$tier,
                         "int64_t":$evict_after, "int64_t":$free_before,
-                        "int64_t":$prefetch_before, "bool":$clean);
+                        "int64_t":$prefetch_before, "bool":$clean,
+                        DefaultValuedParameter<"bool", "false">:$recomputed);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -72,8 +72,8 @@ void TierAttr::print(AsmPrinter &printer) const {
 
 LogicalResult MoveAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t value, TierAttr, int64_t evictAfter,
-                               int64_t freeBefore, int64_t prefetchBefore,
-                               bool) {
+                               int64_t freeBefore, int64_t prefetchBefore, bool,
+                               bool recomputed) {
   if (value < 0 || evictAfter < -1 || freeBefore < 0 || prefetchBefore < 0)
     return emitError() << "expected the number of a value and positions of ops";
   if (evictAfter >= freeBefore)
@@ -87,6 +87,9 @@ LogicalResult MoveAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << " or a later one, or, around the end of "
                        << "the step, no later than op " << evictAfter
                        << ", but got op " << prefetchBefore;
+  if (recomputed && prefetchBefore <= evictAfter)
+    return emitError() << "expected what lives in a tier between steps to be "
+                          "copied but got one that is recomputed";
   return success();
 }
 

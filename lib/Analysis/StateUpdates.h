@@ -13,6 +13,10 @@ namespace mlir::hyperparallel {
 /// the next step. The program may write it into the argument's memory.
 inline constexpr llvm::StringLiteral kUpdatesAttrName = "hp.updates";
 
+/// On calls: numbers of a result and of an operand that it may be written over,
+/// pair by pair.
+inline constexpr llvm::StringLiteral kWrittenOverAttrName = "hp.written_over";
+
 /// By result: the number of the argument that it updates, if it does.
 SmallVector<std::optional<unsigned>>
 getUpdatedArguments(FunctionOpInterface function);

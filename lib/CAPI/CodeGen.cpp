@@ -10,6 +10,16 @@
 using namespace mlir;
 using namespace mlir::hyperparallel;
 
+static MlirLogicalResult compile(MlirModule module,
+                                 const CompileProgramOptions &options,
+                                 HpCompileStatistics *statistics) {
+  EmissionStatistics emission;
+  LogicalResult result = compileProgram(unwrap(module), options, emission);
+  if (statistics)
+    *statistics = {emission.numObjects, emission.numCached};
+  return wrap(result);
+}
+
 MlirLogicalResult hpCompileProgram(MlirModule module, MlirStringRef path,
                                    MlirStringRef cacheDirectory,
                                    int64_t numThreads,
@@ -18,11 +28,22 @@ MlirLogicalResult hpCompileProgram(MlirModule module, MlirStringRef path,
   options.path = unwrap(path).str();
   options.cacheDirectory = unwrap(cacheDirectory).str();
   options.numThreads = numThreads;
-  EmissionStatistics emission;
-  LogicalResult result = compileProgram(unwrap(module), options, emission);
-  if (statistics)
-    *statistics = {emission.numObjects, emission.numCached};
-  return wrap(result);
+  return compile(module, options, statistics);
+}
+
+MlirLogicalResult hpCompileDeviceProgram(MlirModule module, MlirStringRef path,
+                                         MlirStringRef kernels,
+                                         MlirStringRef architecture,
+                                         MlirStringRef cacheDirectory,
+                                         int64_t numThreads,
+                                         HpCompileStatistics *statistics) {
+  CompileProgramOptions options;
+  options.path = unwrap(path).str();
+  options.kernelsPath = unwrap(kernels).str();
+  options.architecture = unwrap(architecture).str();
+  options.cacheDirectory = unwrap(cacheDirectory).str();
+  options.numThreads = numThreads;
+  return compile(module, options, statistics);
 }
 
 void hpGetCacheDirectory(MlirStringCallback callback, void *userData) {

@@ -23,6 +23,13 @@ MLIR_CAPI_EXPORTED MlirLogicalResult hpCompileProgram(
     MlirModule module, MlirStringRef path, MlirStringRef cacheDirectory,
     int64_t numThreads, HpCompileStatistics *statistics);
 
+/** The same for a device with kernels: the shared object is the host's program,
+ * and `kernels` gets the kernels as PTX for `architecture` (such as sm_80). */
+MLIR_CAPI_EXPORTED MlirLogicalResult hpCompileDeviceProgram(
+    MlirModule module, MlirStringRef path, MlirStringRef kernels,
+    MlirStringRef architecture, MlirStringRef cacheDirectory,
+    int64_t numThreads, HpCompileStatistics *statistics);
+
 /** Calls `callback` with the default directory of the object cache. */
 MLIR_CAPI_EXPORTED void hpGetCacheDirectory(MlirStringCallback callback,
                                             void *userData);

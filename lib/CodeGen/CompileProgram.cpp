@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 //   1. Describe the entries, while they still have tensors and names.
-//   2. Lower (lib/Pipelines/LowerToCPU), emit, link.
+//   2. Lower (lib/Pipelines), emit, link; print kernels of a device as PTX.
 //   3. Write the description last: where it is, the program is whole.
 //
 //===----------------------------------------------------------------------===//
@@ -13,9 +13,12 @@
 #include "lib/CodeGen/CompileProgram.h"
 
 #include "dialects/Offload/Offload.h"
+#include "lib/CodeGen/DeviceEmitter.h"
 #include "lib/Pipelines/LowerToCPU.h"
+#include "lib/Pipelines/LowerToDevice.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -126,11 +129,40 @@ static void addPeaks(ModuleOp lowered, llvm::json::Array &entries) {
   }
 }
 
-static std::string getText(llvm::json::Array entries) {
-  return llvm::formatv("{0}\n",
-                       llvm::json::Value(llvm::json::Object{
-                           {"version", 1}, {"entries", std::move(entries)}}))
+/// The kernels of a lowered program.
+static llvm::json::Array describeKernels(ModuleOp kernels) {
+  llvm::json::Array described;
+  for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>())
+    if (auto threads = kernel->getAttrOfType<IntegerAttr>("hp.threads"))
+      described.push_back(llvm::json::Object{{"name", kernel.getSymName()},
+                                             {"threads", threads.getInt()}});
+  return described;
+}
+
+/// How many calls of each function of the runtime the program's text has.
+static llvm::json::Object countCalls(ModuleOp program) {
+  llvm::json::Object calls;
+  program.walk([&](LLVM::CallOp call) {
+    std::optional<StringRef> callee = call.getCallee();
+    if (!callee || !callee->starts_with("hp_rt_"))
+      return;
+    int64_t before = calls.getInteger(*callee).value_or(0);
+    calls[*callee] = before + 1;
+  });
+  return calls;
+}
+
+static std::string getText(llvm::json::Object description) {
+  return llvm::formatv("{0}\n", llvm::json::Value(std::move(description)))
       .str();
+}
+
+/// The kernels, taken out of the program.
+static OwningOpRef<ModuleOp> takeKernels(ModuleOp program) {
+  auto kernels = program.lookupSymbol<ModuleOp>("hp_device");
+  if (kernels)
+    kernels->remove();
+  return kernels;
 }
 
 static LogicalResult writeFile(ModuleOp module, StringRef path,
@@ -164,18 +196,32 @@ LogicalResult compileProgram(ModuleOp module,
     return failure();
 
   PassManager manager(module->getName());
-  buildLowerToCPUPipeline(manager);
+  bool hasKernels = !options.kernelsPath.empty();
+  if (hasKernels)
+    buildLowerToDevicePipeline(manager);
+  else
+    buildLowerToCPUPipeline(manager);
   manager.enableVerifier(false);
   if (failed(manager.run(module)))
     return failure();
   addPeaks(module, *entries);
+  llvm::json::Object description{{"version", 1},
+                                 {"entries", std::move(*entries)}};
+  ObjectCache cache(options.cacheDirectory);
+  if (hasKernels) {
+    OwningOpRef<ModuleOp> kernels = takeKernels(module);
+    FailureOr<std::string> ptx = emitPTX(*kernels, options.architecture, cache);
+    if (failed(ptx) || failed(writeFile(module, options.kernelsPath, *ptx)))
+      return failure();
+    description["kernels"] = describeKernels(*kernels);
+    description["calls"] = countCalls(module);
+  }
   FailureOr<SmallVector<std::string>> objects =
-      emitObjects(module, ObjectCache(options.cacheDirectory),
-                  options.numThreads, statistics);
+      emitObjects(module, cache, options.numThreads, statistics);
   if (failed(objects) ||
       failed(linkSharedObject(module, *objects, options.path)))
     return failure();
-  return writeFile(module, descriptionPath, getText(std::move(*entries)));
+  return writeFile(module, descriptionPath, getText(std::move(description)));
 }
 
 } // namespace mlir::hyperparallel

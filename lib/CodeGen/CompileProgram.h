@@ -17,13 +17,18 @@ struct CompileProgramOptions {
   std::string cacheDirectory = ObjectCache::getDefaultDirectory();
   /// 0 means all processors.
   unsigned numThreads = 0;
+  /// Where the kernels go, as PTX; empty where the CPU does everything.
+  std::string kernelsPath;
+  /// The oldest architecture that shall run them, such as sm_80.
+  std::string architecture;
 };
 
 /// Lowers the program of one device (which is consumed) and writes the shared
 /// object and its description: for each public function its symbol, the most
 /// bytes that it allocates in each tier of the runtime, and of each argument
 /// and result the name, role, shape, element type and tier (none: the device's
-/// memory). Reports errors as diagnostics.
+/// memory); with kernels also their names and geometries, and how often the
+/// program calls what of the runtime. Reports errors as diagnostics.
 LogicalResult compileProgram(ModuleOp module,
                              const CompileProgramOptions &options,
                              EmissionStatistics &statistics);

@@ -246,3 +246,77 @@ def ConvertConvolutionsToContractions
     "mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"
   ];
 }
+
+def FormDeviceKernels : Pass<"hp-form-device-kernels", "mlir::ModuleOp"> {
+  let summary = "Turns linalg on buffers into kernels of a device";
+  let description = [{
+    Groups structured ops as `hp-form-kernels` does, and writes each group as one
+    private function that all threads of all blocks run: a thread for 16 bytes'
+    worth of neighbouring elements, or a block for a row, whose threads share its
+    contiguous loop and combine their parts of reductions. The function carries
+    `hp.kernel` and `hp.geometry = [blocks, threads of a block]`.
+  }];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernel functions written">,
+    Statistic<"numShared", "num-shared", "Kernels equal to an earlier one">,
+    Statistic<"numElements", "num-elements", "Of them, a thread for neighbours">,
+    Statistic<"numColumns", "num-columns", "Of them, a thread for a reduction">,
+    Statistic<"numRows", "num-rows", "Of them, a block for a row">,
+    Statistic<"numSerial", "num-serial",
+              "Of them, a thread for a row: no single combiner">
+  ];
+  let dependentDialects = [
+    "mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
+    "mlir::func::FuncDialect", "mlir::linalg::LinalgDialect",
+    "mlir::LLVM::LLVMDialect", "mlir::memref::MemRefDialect",
+    "mlir::scf::SCFDialect"
+  ];
+}
+
+def LaunchDeviceKernels : Pass<"hp-launch-device-kernels", "mlir::ModuleOp"> {
+  let summary = "Turns calls of kernels into launches, and moves kernels to a module of their own";
+  let description = [{
+    A call stores its arguments in words and calls `hp_rt_launch` with the
+    kernel's name and geometry; kernels go into the nested module `@hp_device`,
+    with the constants that they read. Loads and stores of the device's memory
+    that are left on the host become copies that wait; assertions of kernels
+    are numbered, and their texts exported as `hp_program_assertions`.
+  }];
+  let statistics = [
+    Statistic<"numLaunches", "num-launches", "Launches written">,
+    Statistic<"numHostAccesses", "num-host-accesses",
+              "Loads and stores of the host in the device's memory">
+  ];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::LLVM::LLVMDialect",
+    "mlir::memref::MemRefDialect"
+  ];
+}
+
+def ConvertDeviceToLLVM : Pass<"hp-convert-device-to-llvm", "mlir::ModuleOp"> {
+  let summary = "Finishes lowering kernels of a device to the LLVM dialect";
+  let description = [{
+    Buffers become pointers aligned to 16 bytes. Kernels get the calling
+    convention of PTX's entries and `hp.threads`, the size of their blocks. A
+    thread that fails an assertion leaves its number in the kernel's last
+    argument and returns.
+  }];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Kernels converted">
+  ];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect"];
+}
+
+def BindRuntimeImports : Pass<"hp-bind-runtime-imports", "mlir::ModuleOp"> {
+  let summary = "Lets a program reach the runtime of the back end that loads it";
+  let description = [{
+    Makes every function `hp_rt_*` that is called a function of the program,
+    which jumps to where a slot points. `hp_program_import_names` and
+    `hp_program_import_slots` list them; the back end fills the slots when it
+    loads the program. So several back ends can be in one process.
+  }];
+  let statistics = [
+    Statistic<"numImports", "num-imports", "Functions of the runtime bound">
+  ];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect"];
+}

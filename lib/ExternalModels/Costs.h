@@ -1,4 +1,4 @@
-//===- Costs.h - CostOpInterface for foreign ops ----------------*- C++ -*-===//
+//===- Costs.h - costs and placement of foreign ops -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #ifndef HYPERPARALLEL_LIB_EXTERNALMODELS_COSTS_H
@@ -8,8 +8,12 @@ namespace mlir {
 class DialectRegistry;
 namespace hyperparallel {
 
-/// Attaches CostOpInterface to linalg, tensor, arith, math and our own ops.
+/// Attaches CostOpInterface to linalg, tensor, arith, math and our own ops, and
+/// what belongs to it (OffloadableOpInterface).
 void registerCostModels(DialectRegistry &registry);
+
+/// Attaches OffloadableOpInterface to linalg and tensor.
+void registerOffloadableModels(DialectRegistry &registry);
 
 void registerLinalgCosts(DialectRegistry &registry);
 void registerTensorCosts(DialectRegistry &registry);

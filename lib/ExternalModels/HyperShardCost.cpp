@@ -64,4 +64,5 @@ void mlir::hyperparallel::registerCostModels(DialectRegistry &registry) {
   registerArithCosts(registry);
   registerHyperShardCosts(registry);
   registerIndexingCosts(registry);
+  registerOffloadableModels(registry);
 }

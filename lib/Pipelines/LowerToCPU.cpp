@@ -58,14 +58,14 @@ void buildFusePipeline(OpPassManager &manager) {
   cleanUp(manager);
 }
 
-static void addTensorPasses(OpPassManager &manager) {
+void addTensorPasses(OpPassManager &manager) {
   manager.addPass(createConvertHyperShardToRuntime());
   manager.addPass(createConvertHyperMPMDToRuntime());
   manager.addPass(createConvertOffloadToRuntime());
   buildFusePipeline(manager);
 }
 
-static void addBufferPasses(OpPassManager &manager) {
+void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
   manager.addPass(createConvertIndexingToLoops());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createPrepareBufferization());
@@ -86,7 +86,10 @@ static void addBufferPasses(OpPassManager &manager) {
   manager.addPass(bufferization::createBufferResultsToOutParamsPass(outParams));
   cleanUp(manager);
   manager.addPass(createPackContractionOperands());
-  manager.addPass(createFormKernels());
+  if (kernels == KernelKind::Device)
+    manager.addPass(createFormDeviceKernels());
+  else
+    manager.addPass(createFormKernels());
   cleanUp(manager);
   bufferization::BufferDeallocationPipelineOptions deallocation;
   bufferization::buildBufferDeallocationPipeline(manager, deallocation);
@@ -98,7 +101,7 @@ static void addBufferPasses(OpPassManager &manager) {
   manager.addPass(offload::createVerifyMemoryPass());
 }
 
-static void addLoopPasses(OpPassManager &manager) {
+void addLoopPasses(OpPassManager &manager) {
   manager.addPass(createConvertContractionsToRuntime());
   manager.addPass(math::createMathExtendToSupportedTypes());
   manager.addPass(createExpandMath());
@@ -123,7 +126,7 @@ static void addLoopPasses(OpPassManager &manager) {
 
 void buildLowerToCPUPipeline(OpPassManager &manager) {
   addTensorPasses(manager);
-  addBufferPasses(manager);
+  addBufferPasses(manager, KernelKind::Loops);
   addLoopPasses(manager);
 }
 

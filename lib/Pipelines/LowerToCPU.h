@@ -16,6 +16,15 @@ void buildFusePipeline(OpPassManager &manager);
 /// From local functions on tensors to the LLVM dialect and calls of the
 /// runtime.
 void buildLowerToCPUPipeline(OpPassManager &manager);
+
+/// What a group of structured ops becomes.
+enum class KernelKind { Loops, Device };
+/// The parts of the pipeline, which devices share: down to fused ops on
+/// tensors, to kernels on buffers, and from host code on buffers to the LLVM
+/// dialect.
+void addTensorPasses(OpPassManager &manager);
+void addBufferPasses(OpPassManager &manager, KernelKind kernels);
+void addLoopPasses(OpPassManager &manager);
 /// Registers them as `hp-fuse` and `hp-lower-to-cpu`.
 void registerLowerToCPUPipeline();
 

@@ -12,6 +12,7 @@
 #include "lib/ExternalModels/Costs.h"
 #include "lib/ExternalModels/ExternalModels.h"
 #include "lib/Pipelines/LowerToCPU.h"
+#include "lib/Pipelines/LowerToDevice.h"
 #include "lib/Pipelines/PhaseContracts.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/HyperMPMD/Passes.h"
@@ -38,6 +39,7 @@ void hyperparallel::registerPasses() {
   hypershard::registerExpandBatchDimsPass();
   registerHyperParallelConversionPasses();
   registerLowerToCPUPipeline();
+  registerLowerToDevicePipeline();
   hypershard::registerSplitConstantsPass();
   hypershard::registerSpecializeFunctionsPass();
   hypershard::registerPropagateShardingsPass();
@@ -53,6 +55,7 @@ void hyperparallel::registerPasses() {
   offload::registerPlanTransfersPass();
   offload::registerSplitCallsPass();
   offload::registerSplitLargeOpsPass();
+  offload::registerUnrollLoopsPass();
   offload::registerInsertTransfersPass();
   offload::registerVerifyTiersPass();
   offload::registerAssignMemoryPass();

@@ -102,6 +102,11 @@ typedef struct hp_backend_v1 {
 } hp_backend_v1;
 
 typedef const hp_backend_v1 *(*hp_backend_get_fn)(uint32_t abi_version);
+/* What a back end exports; the runtime's own library does not. */
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+const hp_backend_v1 *hp_backend_get(uint32_t abi_version);
 
 #ifdef __cplusplus
 } /* extern "C" */

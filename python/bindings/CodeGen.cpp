@@ -29,22 +29,32 @@ void hyperparallel::bindCodeGen(nb::module_ &m) {
   m.def(
       "compile_program",
       [](MlirModule module, const std::string &path,
-         const std::string &cacheDirectory, int64_t threads) {
+         const std::string &cacheDirectory, int64_t threads,
+         const std::string &kernels, const std::string &architecture) {
         mlir::python::CollectDiagnosticsToStringScope diagnostics(
             mlirModuleGetContext(module));
         HpCompileStatistics statistics;
         MlirLogicalResult result;
         {
           nb::gil_scoped_release unlocked;
-          result = hpCompileProgram(module, toRef(path), toRef(cacheDirectory),
-                                    threads, &statistics);
+          result =
+              kernels.empty()
+                  ? hpCompileProgram(module, toRef(path), toRef(cacheDirectory),
+                                     threads, &statistics)
+                  : hpCompileDeviceProgram(module, toRef(path), toRef(kernels),
+                                           toRef(architecture),
+                                           toRef(cacheDirectory), threads,
+                                           &statistics);
         }
         if (mlirLogicalResultIsFailure(result))
           throw nb::value_error(diagnostics.takeMessage().c_str());
         return std::pair(statistics.numObjects, statistics.numCached);
       },
       nb::arg("module"), nb::arg("path"), nb::arg("cache_directory"),
-      nb::arg("threads") = 0,
+      nb::arg("threads") = 0, nb::arg("kernels") = "",
+      nb::arg("architecture") = "",
       "Lowers the program of one device (the module is consumed) to a shared "
-      "object and its description; returns (objects, of them cached).");
+      "object and its description; returns (objects, of them cached). With "
+      "`kernels`, a path, the shared object is the host's program for a device "
+      "of `architecture`, and the kernels go there as PTX.");
 }

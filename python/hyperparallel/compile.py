@@ -25,7 +25,9 @@ from mlir.dialects import func
 from hyperparallel import _hyperparallel
 from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
+    COVERAGE_FILE,
     INPUTS_FILE,
+    KERNELS_FILE,
     LOCAL_PROGRAM_FILE,
     OFFLOAD_FILE,
     PLAN_FILE,
@@ -55,6 +57,7 @@ from hyperparallel.pipeline import (
 from hyperparallel.plan import GroupedPlan, MeshLike, Plan, Program, ResolvedPlan, grouped_mesh, make_program
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
 from hyperparallel.plan.spelling import read_sharding_text
+from hyperparallel.ptxas import DEFAULT_ARCHITECTURE, assemble, read_architectures
 
 Progress = Callable[[str], None]
 PlanLike = Plan | ResolvedPlan | GroupedPlan | str | Path | Mapping[str, Any]
@@ -206,6 +209,7 @@ def compile_model(
     devices: int | None = None,
     machine: Machine | str | None = None,
     target: Target | str = Target.CPU,
+    architectures: str = DEFAULT_ARCHITECTURE,
     inputs: Mapping[str, Any] | None = None,
     source: Mapping[str, Any] | None = None,
     weights: Path | None = None,
@@ -224,6 +228,8 @@ def compile_model(
         devices: How many devices the mesh must use, if that is asked for.
         machine: A description, a preset or a file: what collectives are chosen by, and what is simulated by default.
         target: What code is generated for; with ``none`` the program can be simulated, not run.
+        architectures: What kernels are assembled for with the target ``cuda``, such as ``sm_80,sm_90``; they run on newer
+            ones, too.
         inputs: Example inputs by name, kept with the program.
         source: Where the model came from, kept with the program (``model_file``, ``overrides``).
         weights: The model's saved weights, kept with the program (as a hard link where that can be).
@@ -247,6 +253,7 @@ def compile_model(
         if weights is None and model.has_weights:
             weights = source_directory / WEIGHTS_FILE
     directory, target = Path(out_dir), Target(target)
+    chips = read_architectures(architectures)
     read = read_plan(plan)
     if isinstance(read, GroupedPlan) or (isinstance(read, Plan) and grouped_mesh(read.groups, mesh) is not None):
         from hyperparallel.mpmd.compiling import compile_groups
@@ -280,7 +287,7 @@ def compile_model(
             progress=progress,
         )
         program = generate_program(
-            partitioned, made, directory, model.name, target, dump, threads, device_memory, progress
+            partitioned, made, directory, model.name, target, dump, threads, device_memory, progress, chips
         )
         keep_values(made, weights, inputs)
         program = dataclasses.replace(program, source=dict(source or {}))
@@ -298,6 +305,7 @@ def generate_program(
     threads: int = 0,
     device_memory: int | None = None,
     progress: Progress | None = None,
+    architectures: tuple[str, ...] = (DEFAULT_ARCHITECTURE,),
 ) -> CompiledProgram:
     """From the program of one device to its files: fit into memory, generate code. The manifest is left to the caller.
 
@@ -311,9 +319,11 @@ def generate_program(
         threads: Threads of the code generator; 0 for all cores.
         device_memory: Bytes that the program may use on each device.
         progress: Called with the name of each phase before it runs.
+        architectures: What kernels are assembled for, oldest first, with the target ``cuda``.
 
     Raises:
         CompilationError: If a pass refuses the program.
+        MissingDependencyError: If kernels are to be assembled and there is no ``ptxas``.
     """
     described = supernode.machine_of(partitioned.module)
     seconds = dict(partitioned.seconds)
@@ -334,6 +344,11 @@ def generate_program(
             _dump_lowered(module, dump)
         with timed(seconds, "codegen", progress):
             _emit(module, made / PROGRAM_FILE, threads, directory)
+    elif target is Target.CUDA:
+        with timed(seconds, "codegen", progress):
+            _emit(module, made / PROGRAM_FILE, threads, directory, (made / KERNELS_FILE, architectures[0]))
+        with timed(seconds, "assemble", progress):
+            _assemble(made, architectures, threads)
     return CompiledProgram(
         directory,
         name,
@@ -427,18 +442,42 @@ def _layout_of(attributes: ir.DictAttr, name: str, rank: int) -> TensorLayout:
     return read_sharding_text(match.group(1), name)
 
 
-def _emit(module: ir.Module, path: Path, threads: int, directory: Path) -> None:
+def _emit(
+    module: ir.Module, path: Path, threads: int, directory: Path, kernels: tuple[Path, str] | None = None
+) -> None:
+    """Generate code; with ``kernels`` (a file for PTX, an architecture) for a device, else for the CPU."""
     text = str(module)
+    pipeline = "hp-lower-to-cpu" if kernels is None else "hp-lower-to-device"
+    kernels_file, architecture = ("", "") if kernels is None else (str(kernels[0]), kernels[1])
     try:
-        _hyperparallel.compile_program(module, str(path), str(cache_directory()), threads)
+        _hyperparallel.compile_program(module, str(path), str(cache_directory()), threads, kernels_file, architecture)
     except ValueError as error:
         kept = keep_program(text, f"{directory.name}-partitioned")
         raise CompilationError(
             "the code generator refused the program",
             diagnostics=str(error).splitlines(),
-            pass_name="hp-lower-to-cpu",
-            command=reproduction(kept, "hp-lower-to-cpu"),
+            pass_name=pipeline,
+            command=reproduction(kept, pipeline),
         ) from None
+
+
+def _assemble(directory: Path, architectures: tuple[str, ...], threads: int) -> None:
+    """Make cubins of a program's kernels, and say how much of the program they are.
+
+    Calls are counted in the program's text: one in a function that stands for many blocks counts once.
+    """
+    resources = assemble(directory / KERNELS_FILE, architectures, threads)
+    description = json.loads((directory / PROGRAM_FILE).with_suffix(".json").read_text(encoding="utf-8"))
+    calls: dict[str, int] = description["calls"]
+    coverage = {
+        "kernels": len(description["kernels"]),
+        "launches": calls.get("hp_rt_launch", 0),
+        "library_calls": calls.get("hp_rt_matmul", 0),
+        "copies": calls.get("hp_rt_copy_start", 0) + calls.get("hp_rt_copy_rows_start", 0),
+        "host_fallbacks": calls.get("hp_rt_read", 0) + calls.get("hp_rt_write", 0),
+    }
+    report = {"coverage": coverage, "kernels": [dataclasses.asdict(kernel) for kernel in resources]}
+    (directory / COVERAGE_FILE).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 def _dump_lowered(module: ir.Module, dump: Path) -> None:

@@ -2,7 +2,9 @@
 """A compiled program as a directory: the shared object, and what its arguments and results are. No torch, no MLIR.
 
 - ``manifest.json``       mesh, arguments, results, files and their hashes
-- ``program.so``          what every device runs (not with the target ``none``)
+- ``program.so``          what every device runs (not with the target ``none``); with the target ``cuda`` the host's part
+- ``kernels.ptx``         kernels of the device, and ``kernels.sm_NN.cubin`` for each architecture (target ``cuda``)
+- ``kernels.json``        what each kernel takes, and how much is calls of libraries, kernels, or left to the host
 - ``program.mlirbc``      the program of one device, from which it is generated and which is simulated
 - ``plan.json``           the plan, resolved
 - ``offload.json``        what moves between memory tiers, and why, where the device's memory is limited
@@ -36,6 +38,8 @@ from hyperparallel.plan.spelling import read_sharding_text
 MANIFEST_FILE = "manifest.json"
 PROGRAM_FILE = "program.so"
 LOCAL_PROGRAM_FILE = "program.mlirbc"
+KERNELS_FILE = "kernels.ptx"
+COVERAGE_FILE = "kernels.json"
 PLAN_FILE = "plan.json"
 OFFLOAD_FILE = "offload.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -48,6 +52,7 @@ class Target(StrEnum):
     """What code is generated for."""
 
     CPU = "cpu"
+    CUDA = "cuda"
     NONE = "none"
 
 
@@ -202,10 +207,12 @@ class CompiledProgram:
             files = dict(manifest["files"])
         except (KeyError, TypeError, ValueError, AttributeError, PlanError) as error:
             raise RuntimeFailure(f"{path / MANIFEST_FILE} is damaged ({error!r}); compile the program again") from None
-        if PROGRAM_FILE not in files and program.target is Target.CPU and not program.programs:
-            raise RuntimeFailure(
-                f"{path / MANIFEST_FILE} is damaged (it lists no {PROGRAM_FILE}); compile the program again"
-            )
+        needed = {Target.CPU: [PROGRAM_FILE], Target.CUDA: [PROGRAM_FILE, KERNELS_FILE], Target.NONE: []}
+        for name in [] if program.programs else needed[program.target]:
+            if name not in files:
+                raise RuntimeFailure(
+                    f"{path / MANIFEST_FILE} is damaged (it lists no {name}); compile the program again"
+                )
         for name, digest in files.items():
             _check_file(path / str(name), str(digest))
         return program

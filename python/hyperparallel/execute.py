@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hyperparallel.compiled import INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, CompiledTensor
+from hyperparallel.compiled import INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, CompiledTensor, Target
 from hyperparallel.enums import Role
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.local_parts import disagreement, join_array, split_array
@@ -73,7 +73,8 @@ def run_compiled(
     """
     limit = program.device_memory if device_memory is None else device_memory
     limits = {} if limit is None else {Tier.DEVICE: limit}
-    with Runtime(devices=program.mesh.num_devices, threads=threads, tier_limits=limits) as runtime:
+    backend = "cuda" if program.target is Target.CUDA else "cpu"
+    with Runtime(program.mesh.num_devices, backend=backend, threads=threads, tier_limits=limits) as runtime:
         launches = program_launches(runtime, program, values)
         seconds: list[float] = []
         losses: list[float] = []
@@ -131,8 +132,13 @@ def program_launches(
             column[position] if argument.name not in updated else _own(column[position])
             for argument, column in zip(program.arguments, columns, strict=True)
         ]
+        written = [
+            array for argument, array in zip(program.arguments, arguments, strict=True) if argument.name in updated
+        ]
         launches.append(
-            Launch(loaded, program.entry, arguments, outputs, device=device, rank=position, argument_tiers=tiers)
+            Launch(
+                loaded, program.entry, arguments, outputs, device, 0, position, argument_tiers=tiers, updated=written
+            )
         )
     return launches
 

@@ -23,6 +23,7 @@ from hyperparallel.runtime import DeviceStatistics, RunStatistics, find_openblas
 from hyperparallel.state import open_state, write_safetensors
 
 Array = NDArray[Any]
+_PATIENCE_SECONDS = 5.0
 
 
 class Launcher(StrEnum):
@@ -125,10 +126,10 @@ def run_over_processes(
             "resume": resume,
         }
         command += [f"--{name}={value}" for name, value in options.items() if value is not None]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        if run.returncode != 0:
-            raise RuntimeFailure(_said(run.stderr) or f"mpiexec ended with status {run.returncode}")
-        report = json.loads(run.stdout)
+        status, out, said = _run(command)
+        if status != 0:
+            raise RuntimeFailure(_said(said) or f"mpiexec ended with status {status}")
+        report = json.loads(out)
         state = open_state(folder / "results")
         devices: list[DeviceStatistics] = []
         for rank in range(count):
@@ -141,6 +142,22 @@ def run_over_processes(
             tuple(float("nan") if value is None else float(value) for value in report["losses"]),
             int(report["first_step"]),
         )
+
+
+def _run(command: Sequence[str]) -> tuple[int, str, str]:
+    """Status, output and messages of a command, which ends with this process if that is asked to."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
+        try:
+            out, said = started.communicate()
+        except BaseException:
+            # mpiexec ends its ranks when it is asked to, but not when it is killed.
+            started.terminate()
+            try:
+                started.wait(_PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                started.kill()
+            raise
+        return started.returncode, out, said
 
 
 def _said(text: str) -> str:

@@ -6,8 +6,8 @@ little longer. So a plan is lowered and its exact peak measured on the buffers t
 above the limit, the program is planned again with that much less room. What is returned is the measured figure, which
 the runtime measures again, byte for byte.
 
-A call is one op to the planner. Where no plan exists, or where one has to wait for copies, the program is planned again
-with large calls in parts, and the faster plan is kept.
+A call or a loop is one op to the planner. Where no plan exists, or where one has to wait for copies, the program is
+planned again with iterations and parts of large calls as ops, and the faster plan is kept.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _ALIGNMENT = 64
 _ATTEMPTS = 6
 #: Of a plan's time, what may go to waiting for copies before calls are tried in parts.
 _EXPOSED = 0.01
+#: A plan that uses this part of the capacity is not planned again with more room.
+_ENOUGH = 0.9
 #: Parts of calls touch this part of the capacity.
 _GRAINS = 8
 _PEAK = "hp.peak_bytes"
@@ -96,7 +98,10 @@ def fit_memory(
     _place(base, placements or {})
     found: list[MemoryPlan] = []
     refusal: CompilationError | None = None
-    for prepare in ("hp-fuse", f"hp-fuse,offload-split-calls{{grain={max(capacity // _GRAINS, 1)}}}"):
+    for prepare in (
+        "hp-fuse",
+        f"hp-fuse,offload-unroll-loops,canonicalize,cse,offload-split-calls{{grain={max(capacity // _GRAINS, 1)}}}",
+    ):
         try:
             candidate, peak, figures, remarks = _fit(base, prepare, measured, capacity, name)
         except CompilationError as error:
@@ -125,15 +130,36 @@ def _fit(
         if peaks is not None and _symbol(function) != ENTRY:
             function.attributes[_PEAK] = peaks
     room, peak = capacity, capacity
+    # Rooms that are too small to plan in, that led to a program that fits, and to one that does not.
+    too_little, fits, too_much = 0, 0, 0
+    found: list[tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]] = []
     for _ in range(_ATTEMPTS):
-        candidate, figures, remarks = _plan(base, room, capacity, name)
+        try:
+            candidate, figures, remarks = _plan(base, room, capacity, name)
+        except CompilationError:
+            if not too_much:
+                raise
+            too_little = room
+            room = (max(too_little, fits) + too_much) // 2
+            continue
         peak = _device_peak(candidate)
         if peak <= capacity:
-            for function in _functions(candidate):
-                if _PEAK in function.attributes:
-                    del function.attributes[_PEAK]
-            return candidate, peak, figures, (*prepared, *remarks)
-        room = int(figures["peak_bytes"]) - (peak - capacity)
+            found.append((candidate, peak, figures, (*prepared, *remarks)))
+            # After much less room than there is, some of that may have been given up in vain.
+            if not too_much or peak > _ENOUGH * capacity:
+                break
+            fits = room
+            room = (fits + too_much) // 2
+        else:
+            too_much = room
+            less = min(int(figures["peak_bytes"]), room) - (peak - capacity)
+            room = max(less, (max(too_little, fits) + too_much) // 2 if too_little or fits else 0)
+    if found:
+        best = min(found, key=lambda one: one[2]["step_s"])
+        for function in _functions(best[0]):
+            if _PEAK in function.attributes:
+                del function.attributes[_PEAK]
+        return best
     raise CompilationError(
         f"{name} needs {peak} bytes of device memory once code is generated, {peak - capacity} more than there are; "
         "give it that much more, or split it over more devices",
@@ -237,6 +263,14 @@ def _peaks(module: ir.Module) -> dict[str, ir.Attribute]:
     }
 
 
+def _result_attributes(function: ir.Operation) -> dict[int, set[str]]:
+    """Names of the attributes of each result that has any."""
+    if "res_attrs" not in function.attributes:
+        return {}
+    entries = cast("Any", ir.ArrayAttr(function.attributes["res_attrs"]))
+    return {number: {named.name for named in ir.DictAttr(entry)} for number, entry in enumerate(entries)}
+
+
 def _bytes(kind: ir.Type) -> int:
     tensor = ir.RankedTensorType(kind)
     element: Any = tensor.element_type
@@ -256,7 +290,10 @@ def _device_peak(module: ir.Module, measured: Mapping[str, ir.Attribute] | None 
         )
     entry = next(function for function in _functions(module) if _symbol(function) == ENTRY)
     kind = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
-    held = [type_ for type_ in (*kind.inputs, *kind.results) if tier_of(type_) is None]
+    # What is an argument's next value is where the argument is.
+    attributes = _result_attributes(entry)
+    results = [type_ for number, type_ in enumerate(kind.results) if "hp.updates" not in attributes.get(number, ())]
+    held = [type_ for type_ in (*kind.inputs, *results) if tier_of(type_) is None]
     allocated = list(cast("Any", ir.DenseI64ArrayAttr(peaks)))[_TIERS.index("device")]
     return int(allocated) + sum(_bytes(type_) for type_ in held)
 

@@ -244,6 +244,46 @@ def test_cases_14_and_15_loops_keep_what_they_carry(tmp_path: Path) -> None:
     check_or_refuse(text, [x, w, u], ((x - w) - w - w) - u, tmp_path)
 
 
+def test_case_14_a_loop_back_over_what_a_loop_saved(tmp_path: Path) -> None:
+    """Slice i is saved, slice n - 1 - i wanted: values leave one by one, and come back in reverse."""
+    kind, stack, count = "tensor<64x256xf32>", "tensor<6x64x256xf32>", 6
+    text = f"""
+      {kernel("forward", "64x256", "ab", "%v = arith.subf %a_, %b_ : f32")}
+      {kernel("backward", "64x256", "ab", "%v = arith.mulf %a_, %b_ : f32")}
+      func.func @main(%x: {kind} {{hp.name = "x", hp.role = "input"}}, %w: {kind} {{hp.name = "w", hp.role = "input"}}) -> {kind} {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c5 = arith.constant 5 : index
+        %c6 = arith.constant 6 : index
+        %e = tensor.empty() : {stack}
+        %r:2 = scf.for %i = %c0 to %c6 step %c1 iter_args(%v = %x, %s = %e) -> ({kind}, {stack}) {{
+          %p = tensor.insert_slice %v into %s[%i, 0, 0] [1, 64, 256] [1, 1, 1] : {kind} into {stack}
+          %n = func.call @forward(%v, %w) : ({kind}, {kind}) -> {kind}
+          scf.yield %n, %p : {kind}, {stack}
+        }}
+        %g = scf.for %i = %c0 to %c6 step %c1 iter_args(%v = %r#0) -> ({kind}) {{
+          %j = arith.subi %c5, %i : index
+          %t = tensor.extract_slice %r#1[%j, 0, 0] [1, 64, 256] [1, 1, 1] : {stack} to {kind}
+          %n = func.call @backward(%v, %t) : ({kind}, {kind}) -> {kind}
+          scf.yield %n : {kind}
+        }}
+        return %g : {kind}
+      }}"""
+    x, w = numbers([64, 256]), numbers([64, 256], seed=1)
+    saved = [x]
+    for _ in range(count):
+        saved.append(saved[-1] - w)
+    wanted = saved[-1]
+    for value in reversed(saved[:-1]):
+        wanted = wanted * value
+    size = 64 * 256 * 4
+    planned = plan(text, 6 * size)
+    (result,), device = run(planned, [x, w], tmp_path)
+    np.testing.assert_array_equal(result, wanted)
+    assert device.stores > 0
+    assert planned.unplanned_peak_bytes > 8 * size
+
+
 def test_case_26_an_empty_tensor_is_no_transfer(tmp_path: Path) -> None:
     text = """
       func.func @main(%x: tensor<4xf32> {hp.name = "x", hp.role = "input"},
@@ -270,3 +310,67 @@ def test_a_plan_is_the_same_every_time() -> None:
     assert first == second
     with ir.Context():
         assert "offload.prefetch" in first
+
+
+CACHE = "tensor<64x32xf32>"
+ROW = "tensor<1x32xf32>"
+
+
+def decode_step(count: int) -> str:
+    """Each layer puts its row into its cache and sums the cache up; caches are updated in place."""
+    kinds = ", ".join(f'%c{i}: {CACHE} {{hp.name = "c{i}", hp.role = "cache"}}' for i in range(count))
+    results = ", ".join(f'{CACHE} {{hp.name = "c{i}", hp.updates = "c{i}"}}' for i in range(count))
+    lines: list[str] = []
+    for i in range(count):
+        lines.append(
+            f"%n{i} = tensor.insert_slice %x{i} into %c{i}[%at, 0] [1, 32] [1, 1] : {ROW} into {CACHE}\n"
+            f"%x{i + 1} = call @attend(%x{i}, %n{i}) : ({ROW}, {CACHE}) -> {ROW}"
+        )
+    body = "\n".join(lines)
+    made = ", ".join(f"%n{i}" for i in range(count))
+    types = ", ".join([CACHE] * count)
+    return f"""
+      func.func private @attend(%x: {ROW}, %c: {CACHE}) -> {ROW} {{
+        %e = tensor.empty() : {ROW}
+        %r = linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, j)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
+                             iterator_types = ["parallel", "parallel", "reduction"]}}
+            ins(%x, %c : {ROW}, {CACHE}) outs(%x : {ROW}) {{
+        ^bb0(%l: f32, %m: f32, %o: f32):
+          %v = arith.addf %o, %m : f32
+          linalg.yield %v : f32
+        }} -> {ROW}
+        return %r : {ROW}
+      }}
+      func.func @main(%x0: {ROW} {{hp.name = "x", hp.role = "input"}}, %position: tensor<1xi64> {{hp.name = "p", hp.role = "input"}}, {kinds})
+          -> ({ROW}, {results}) {{
+        %zero = arith.constant 0 : index
+        %n = tensor.extract %position[%zero] : tensor<1xi64>
+        %at = arith.index_cast %n : i64 to index
+        {body}
+        return %x{count}, {made} : {ROW}, {types}
+      }}"""
+
+
+def test_a_decode_step_with_caches_in_the_pool(tmp_path: Path) -> None:
+    """Caches live below between steps, come layer by layer, and go back with the new row in them."""
+    count, size = 6, 64 * 32 * 4
+    caches = [numbers([64, 32], seed=i + 1) for i in range(count)]
+    text = decode_step(count)
+    free = plan(text, 10**9)
+    planned = plan(text, 3 * size + 2048)
+    assert planned.peak_bytes < 0.6 * free.peak_bytes
+    wanted = [cache.copy() for cache in caches]
+    own = [cache.copy() for cache in caches]
+    for step in range(3):
+        x = numbers([1, 32], seed=50 + step)
+        position = np.array([7 + step], np.int64)
+        (result,), device = run(plan(text, planned.capacity), [x, position, *own], tmp_path)
+        value = x
+        for cache in wanted:
+            cache[7 + step] = value[0]
+            value = value + cache.sum(axis=0, dtype=np.float32)
+        np.testing.assert_allclose(result, value, rtol=1e-4)
+        for cache, mine in zip(wanted, own, strict=True):
+            np.testing.assert_allclose(mine, cache, rtol=1e-4)
+        assert device.stores >= count - 3
+        assert device.peak_bytes[Tier.HOST] <= count * size

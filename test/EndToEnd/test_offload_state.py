@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("mlir")
@@ -15,8 +16,12 @@ pytest.importorskip("mlir")
 from mlir import ir
 from mlir.passmanager import PassManager
 
+from hyperparallel.compile import compile_model
+from hyperparallel.compiled import CompiledProgram
+from hyperparallel.execute import RunResult, run_compiled
 from hyperparallel.memory import tier_of
 from hyperparallel.pipeline import make_context
+from hyperparallel.runtime import Tier
 from hyperparallel.simulator import import_trace, read_trace, simulate_program
 
 DATA = Path(os.environ.get("HP_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "traces"
@@ -58,3 +63,49 @@ def test_a_recorded_training_step(name: str, gibibytes: int, tmp_path: Path) -> 
     assert step.seconds == pytest.approx(plan["step_s"], rel=1e-3)
     device = next(tier for tier in step.tiers if tier.name == "hbm")
     assert device.peak <= gibibytes * GIB
+
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+STEPS = 3
+
+
+@pytest.mark.parametrize("mesh", ["dp=1,tp=1", "dp=2,tp=2"])
+def test_training_within_a_limit_changes_no_bit(mesh: str, tmp_path: Path) -> None:
+    """Losses and parameters after three steps, at 70 and 35 % of the memory; what is updated is stored where it was."""
+    pytest.importorskip("torch")
+    from hyperparallel.cli.models import example_inputs
+    from hyperparallel.frontend.model_file import load_model_file
+    from hyperparallel.frontend.training import import_training
+
+    loaded = load_model_file(EXAMPLES / "mlp_train.py", {"layers": 2, "width": 32, "hidden": 128, "batch": 8})
+    assert loaded.training is not None
+    imported = import_training(loaded.module, loaded.args, loaded.kwargs, training=loaded.training, name="mlp")
+    inputs = dict(example_inputs(loaded))
+
+    def train(program: CompiledProgram) -> RunResult:
+        return run_compiled(
+            program, lambda name: inputs[name] if name in inputs else imported.weight(name), repeat=STEPS
+        )
+
+    free = train(compile_model(imported, "megatron", mesh, tmp_path / "free"))
+    assert len(set(free.losses)) == STEPS
+    peak = free.statistics.peak_bytes[Tier.DEVICE]
+    for part in (0.4,):
+        program = compile_model(imported, "megatron", mesh, tmp_path / str(part), device_memory=int(part * peak))
+        result = train(CompiledProgram.load(program.directory))
+        assert result.losses == free.losses
+        for name, value in free.results.items():
+            assert value.tobytes() == result.results[name].tobytes(), name
+        placed = {argument.name for argument in program.arguments if argument.tier is not None}
+        below = sum(
+            4 * int(np.prod(argument.layout.local_shape(argument.shape, program.mesh)))
+            for argument in program.arguments
+            if argument.tier is not None
+        )
+        assert placed & {entry.updates for entry in program.results}
+        for device in result.statistics.devices:
+            assert device.peak_bytes[Tier.DEVICE] == program.peak_bytes
+            assert device.stores > 0
+        # No second copy of what lives below; activations may lie beside it.
+        assert result.statistics.peak_bytes[Tier.HOST] < 2 * below
+        assert result.statistics.leaked_bytes == 0

@@ -4,7 +4,12 @@
 from __future__ import annotations
 
 import functools
+import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +19,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from hyperparallel import hp_run
 from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import compile_model
 from hyperparallel.compiled import CompiledProgram
@@ -22,10 +28,11 @@ from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.frontend.model_file import load_model_file
 from hyperparallel.frontend.torch import import_model
 from hyperparallel.frontend.training import import_training
-from hyperparallel.launching import ProcessRun, run_over_processes
+from hyperparallel.launching import ProcessRun, find_mpiexec, run_over_processes
 from hyperparallel.plan import Plan
 from hyperparallel.runtime import Collective
-from hyperparallel.state import open_state, save_step, state_of
+from hyperparallel.state import open_state, save_step, state_of, write_safetensors
+from hyperparallel.testing.processes import worker_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = {"layers": 2, "features": 12, "width": 16, "hidden": 40, "classes": 5, "batch": 4}
@@ -88,3 +95,37 @@ def test_a_training_goes_on_over_processes_in_another_layout(tmp_path: Path) -> 
             np.testing.assert_allclose(
                 state.read(result.updates), whole.results[result.name], rtol=1e-4, atol=1e-6, err_msg=result.updates
             )
+
+
+def test_a_pipeline_of_which_a_rank_is_killed_goes_on(tmp_path: Path) -> None:
+    """Two stages of two devices; the state goes on to the very numbers of a training that nobody killed."""
+    program, values = compiled("mlp_train", Plan(mesh="pp=2,dp=2", preset="data_parallel"), tmp_path / "program")
+    arguments = {argument.name: argument for one in program.programs for argument in one.arguments}
+    given = tmp_path / "values.safetensors"
+    write_safetensors(given, {name: (argument.dtype, values(name)) for name, argument in arguments.items()})
+    command = [str(hp_run.path()), str(program.directory), "--threads=1", f"--inputs={given}"]
+    spread_command = [str(find_mpiexec()), "-n", "4", *command]
+    saved = tmp_path / "s"
+    started = subprocess.Popen(
+        [*spread_command, "--steps=1000000", f"--save={saved}", "--save-every=10", "--lost-after=1500"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while started.poll() is None and not (saved / "step-00000020").exists():
+        time.sleep(0.02)
+    os.kill(worker_of(2, program.directory), signal.SIGKILL)
+    begin = time.monotonic()
+    _, said = started.communicate(timeout=60)
+    assert time.monotonic() - begin < 10
+    assert started.returncode != 0
+    for rank in (0, 1, 3):
+        assert f"hp-run: rank {rank}: error: " in said
+    assert "rank 2 is lost: nothing was heard of it for 1.5 s" in said
+    assert "waits in recv of" in said or "this rank waits for all others" in said
+
+    def losses(*words: str) -> list[float]:
+        return json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)["losses"]
+
+    step = open_state(saved).step
+    rest = losses(*spread_command, "--steps=3", f"--resume={saved}")
+    assert rest == losses(*command, f"--steps={step + 3}")[step:]

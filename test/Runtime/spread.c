@@ -32,6 +32,30 @@ static uint64_t hash(const unsigned char *bytes, int64_t count) {
   return value;
 }
 
+/* Only a process's own devices have handles in it, and what streams do
+ * together stays within it. */
+static void check_handles(hp_context *context, int64_t devices,
+                          int64_t process) {
+  int64_t ranks[MAX_DEVICES], processes = 0;
+  check(hp_process_info(context, NULL, &processes));
+  hp_device *own = NULL, *device = NULL;
+  for (int64_t ordinal = 0; ordinal < devices; ++ordinal) {
+    int64_t owner = 0;
+    ranks[ordinal] = ordinal;
+    check(hp_process_of(context, ordinal, &owner));
+    hp_status status = hp_device_get(context, ordinal, &device);
+    if (status != (owner == process ? HP_OK : HP_INVALID_ARGUMENT))
+      exit(3);
+    own = owner == process ? device : own;
+  }
+  hp_comm *comm = NULL;
+  hp_status status = hp_comm_create(context, "all", ranks, devices, own, &comm);
+  if (status != (processes > 1 ? HP_UNIMPLEMENTED : HP_OK))
+    exit(4);
+  if (status == HP_OK)
+    check(hp_comm_destroy(comm));
+}
+
 static float *make_input(int64_t device, int64_t bytes) {
   float *input = malloc((size_t)bytes + 64);
   for (int64_t i = 0; i < bytes / 4 + 1; ++i)
@@ -43,8 +67,7 @@ int main(int argc, char **argv) {
   if (argc < 4)
     return 2;
   int64_t devices = atoll(argv[3]), process = 0;
-  const char *options[] = {"processes", "mpi",     "mpi",
-                           NULL,        "lost_ms", "4000"};
+  const char *options[] = {"processes", "mpi", "mpi", NULL, "lost_ms", "4000"};
   if (argc > 4)
     options[3] = argv[4];
   hp_context_desc desc = {sizeof(desc), "cpu", devices, options,
@@ -54,12 +77,12 @@ int main(int argc, char **argv) {
   check(hp_context_create(&desc, &context));
   check(hp_process_info(context, &process, NULL));
   check(hp_program_load(context, argv[1], &program));
+  check_handles(context, devices, process);
   FILE *cases = fopen(argv[2], "r");
   char entry[64], rest[1 << 14];
   long long in_bytes, out_bytes;
-  for (int number = 0;
-       cases && fscanf(cases, "%63s %lld %lld%16383[^\n]", entry, &in_bytes,
-                       &out_bytes, rest) == 4;
+  for (int number = 0; cases && fscanf(cases, "%63s %lld %lld%16383[^\n]",
+                                       entry, &in_bytes, &out_bytes, rest) == 4;
        ++number) {
     int64_t words[MAX_WORDS] = {0};
     int count = 0;

@@ -11,6 +11,9 @@
 //   - a producer with several uses is repeated only if it computes nothing
 //     (constants, broadcasts, casts): kernels later share its rows in cache;
 //   - nothing goes into a contraction, which the runtime's matmul will do;
+//   - what takes more memory than it makes (a term that is added to a sum) is
+//   not
+//     put off beyond a call: all terms would be kept until the last is there;
 //   - reshapes move out of elementwise chains, so that these meet.
 //
 //===----------------------------------------------------------------------===//
@@ -20,6 +23,7 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -62,6 +66,35 @@ static bool isTrivial(LinalgOp op) {
   return arithmetic == 0;
 }
 
+/// Ops that are looked at between a producer and its consumer, at most.
+static constexpr int kNear = 64;
+
+/// Whether a call lies between the two, or they are far from each other.
+static bool isAcrossCall(Operation *producer, Operation *consumer) {
+  Operation *op = producer;
+  for (int distance = 0; distance < kNear; ++distance) {
+    op = op->getNextNode();
+    if (!op || op == consumer)
+      return false;
+    if (isa<func::CallOp>(op))
+      return true;
+  }
+  return true;
+}
+
+/// Whether more ends with the op than it makes.
+static bool freesMemory(LinalgOp op) {
+  auto elements = [](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return type && type.hasStaticShape() ? type.getNumElements() : 0;
+  };
+  int64_t ended = 0;
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (input->get().hasOneUse())
+      ended += elements(input->get());
+  return ended > elements(op->getResult(0));
+}
+
 static bool shouldFuse(OpOperand *fused) {
   auto producer = fused->get().getDefiningOp<LinalgOp>();
   auto consumer = dyn_cast<LinalgOp>(fused->getOwner());
@@ -73,6 +106,9 @@ static bool shouldFuse(OpOperand *fused) {
     return false;
   if (!producer->hasOneUse())
     return isTrivial(producer);
+  if (producer->getBlock() == consumer->getBlock() && freesMemory(producer) &&
+      isAcrossCall(producer, consumer))
+    return false;
   bool repeats = consumer.getNumLoops() > producer.getNumLoops();
   return !(repeats && isExpensive(producer));
 }

@@ -94,6 +94,24 @@ static void writeInto(Value value, BlockArgument argument,
           {callee, {result.getResultNumber(), static_cast<unsigned>(index)}});
 }
 
+/// Calls that say which operand a result may be written over
+/// (`hp.written_over`).
+static void
+collectWrittenOver(func::FuncOp function,
+                   SmallVectorImpl<std::pair<func::FuncOp, Update>> &found) {
+  function.walk([&](func::CallOp call) {
+    auto pairs = call->getAttrOfType<DenseI64ArrayAttr>(kWrittenOverAttrName);
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+        call, call.getCalleeAttr());
+    if (!pairs || !callee || callee.isExternal() || !callee.isPrivate() ||
+        !callee.getBody().hasOneBlock())
+      return;
+    for (int i = 0; i + 1 < pairs.size(); i += 2)
+      found.push_back({callee, {unsigned(pairs[i]), unsigned(pairs[i + 1])}});
+    call->removeAttr(kWrittenOverAttrName);
+  });
+}
+
 /// Whether an argument is written in place is up to the analysis that follows;
 /// it copies where a later read would see the new value.
 static void updateInPlace(func::FuncOp entry) {
@@ -113,6 +131,7 @@ static void updateInPlace(func::FuncOp entry) {
       bufferization::MaterializeInDestinationOp::create(
           builder, entry.getLoc(), argument.getType(), value, argument);
   }
+  collectWrittenOver(entry, waiting);
   llvm::DenseMap<Operation *, SmallVector<Update>> known;
   while (!waiting.empty()) {
     auto [function, update] = waiting.pop_back_val();

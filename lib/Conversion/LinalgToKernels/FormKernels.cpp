@@ -22,7 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
+#include "lib/Conversion/LinalgToKernels/KernelCaptures.h"
 #include "lib/Conversion/LinalgToKernels/LoopNest.h"
 #include "lib/Conversion/Passes.h"
 
@@ -105,50 +105,6 @@ static void demoteContiguousLoop(KernelGroup &group) {
     member.outer.erase(member.outer.begin() + position);
 }
 
-/// The index positions of `buffer` that the outer loops fix, if every use of
-/// the buffer is by the group and at those positions; else nothing.
-static std::optional<SmallVector<bool>>
-getFixedPositions(memref::AllocOp alloc, const KernelGroup &group) {
-  MemRefType type = alloc.getType();
-  if (!type.hasStaticShape() || !type.getLayout().isIdentity())
-    return std::nullopt;
-  std::optional<SmallVector<bool>> fixed;
-  // Position of each outer loop in the index list; the same for all uses.
-  SmallVector<std::optional<size_t>> places(group.getNumOuterLoops());
-  bool first = true;
-  for (Operation *user : alloc->getUsers()) {
-    const auto *member = llvm::find_if(group.members, [&](KernelMember m) {
-      return m.op.getOperation() == user;
-    });
-    if (member == group.members.end())
-      return std::nullopt;
-    LinalgOp op = member->op;
-    for (OpOperand &operand : op->getOpOperands()) {
-      if (operand.get() != alloc.getResult())
-        continue;
-      AffineMap map = op.getMatchingIndexingMap(&operand);
-      for (auto [t, loop] : llvm::enumerate(member->outer)) {
-        AffineExpr dim = getAffineDimExpr(loop, map.getContext());
-        const AffineExpr *place = llvm::find(map.getResults(), dim);
-        if (place == map.getResults().end())
-          return std::nullopt;
-        size_t position = place - map.getResults().begin();
-        if (!first && places[t] != position)
-          return std::nullopt;
-        places[t] = position;
-      }
-      first = false;
-    }
-  }
-  if (first)
-    return std::nullopt;
-  fixed.emplace(type.getRank(), false);
-  for (std::optional<size_t> place : places)
-    if (place)
-      (*fixed)[*place] = true;
-  return fixed;
-}
-
 //===----------------------------------------------------------------------===//
 // Writing one kernel
 //===----------------------------------------------------------------------===//
@@ -163,17 +119,13 @@ public:
 
   func::FuncOp write();
   /// Arguments of the call, without begin and end.
-  ArrayRef<Value> getCaptures() const { return captures; }
+  ArrayRef<Value> getCaptures() const { return captures->getValues(); }
   /// Flat number of outer iterations, at the call site.
   Value getIterationCount();
   ArrayRef<memref::AllocOp> getLocalBuffers() const { return localBuffers; }
 
 private:
   void placeLocalBuffers();
-  void captureOperands();
-  Value capture(Value outside);
-  Value addArgument(Value outside);
-  Value rebuildStrided(Value root);
   BufferAccess getBuffer(Value outside);
   Value outerExtent(size_t t, OpBuilder &at);
   void writeLoops(Value begin, Value end);
@@ -185,70 +137,11 @@ private:
   Location loc;
   OpBuilder callSite;
   func::FuncOp function;
-  IRMapping mapping;
-  SmallVector<Value> captures;
+  std::optional<KernelCaptures> captures;
   SmallVector<memref::AllocOp> localBuffers;
   DenseMap<Value, BufferAccess> local;
 };
 } // namespace
-
-/// True for ops that cost nothing and are made anew inside of a kernel.
-static bool isRematerialised(Operation *op) {
-  if (op->hasTrait<OpTrait::ConstantLike>() || isa<memref::GetGlobalOp>(op))
-    return true;
-  return isa<ViewLikeOpInterface, memref::CastOp>(op) &&
-         op->getNumRegions() == 0 && op->getNumResults() == 1 &&
-         isMemoryEffectFree(op);
-}
-
-static bool isBarePointer(MemRefType type) {
-  return type.hasStaticShape() && type.getLayout().isIdentity();
-}
-
-Value KernelWriter::addArgument(Value outside) {
-  captures.push_back(outside);
-  Block &entry = function.front();
-  return entry.addArgument(outside.getType(), loc);
-}
-
-/// A buffer whose layout a plain pointer does not carry travels as base,
-/// offset, sizes and strides.
-Value KernelWriter::rebuildStrided(Value root) {
-  auto type = cast<MemRefType>(root.getType());
-  auto metadata = memref::ExtractStridedMetadataOp::create(callSite, loc, root);
-  Value base = addArgument(metadata.getBaseBuffer());
-  Value offset = addArgument(metadata.getOffset());
-  SmallVector<OpFoldResult> sizes, strides;
-  for (Value size : metadata.getSizes())
-    sizes.push_back(addArgument(size));
-  for (Value stride : metadata.getStrides())
-    strides.push_back(addArgument(stride));
-  int64_t rank = type.getRank();
-  auto dynamic = MemRefType::get(
-      SmallVector<int64_t>(rank, ShapedType::kDynamic), type.getElementType(),
-      StridedLayoutAttr::get(context, ShapedType::kDynamic,
-                             SmallVector<int64_t>(rank, ShapedType::kDynamic)),
-      type.getMemorySpace());
-  Value view = memref::ReinterpretCastOp::create(
-      builder, loc, dynamic, base, OpFoldResult(offset), sizes, strides);
-  return memref::CastOp::create(builder, loc, type, view);
-}
-
-Value KernelWriter::capture(Value outside) {
-  if (Value known = mapping.lookupOrNull(outside))
-    return known;
-  if (Operation *def = outside.getDefiningOp(); def && isRematerialised(def)) {
-    for (Value operand : def->getOperands())
-      capture(operand);
-    builder.clone(*def, mapping);
-    return mapping.lookup(outside);
-  }
-  auto type = dyn_cast<MemRefType>(outside.getType());
-  Value inside = type && !isBarePointer(type) ? rebuildStrided(outside)
-                                              : addArgument(outside);
-  mapping.map(outside, inside);
-  return inside;
-}
 
 void KernelWriter::placeLocalBuffers() {
   int64_t used = 0;
@@ -281,25 +174,10 @@ void KernelWriter::placeLocalBuffers() {
   }
 }
 
-void KernelWriter::captureOperands() {
-  for (const KernelMember &member : group.members) {
-    LinalgOp op = member.op;
-    for (Value operand : op->getOperands())
-      if (!local.contains(operand))
-        capture(operand);
-    op.getBlock()->walk([&](Operation *nested) {
-      for (Value operand : nested->getOperands())
-        if (!op->getRegion(0).isAncestor(operand.getParentRegion()) &&
-            !local.contains(operand))
-          capture(operand);
-    });
-  }
-}
-
 BufferAccess KernelWriter::getBuffer(Value outside) {
   if (auto it = local.find(outside); it != local.end())
     return it->second;
-  return {mapping.lookup(outside), {}};
+  return {captures->getMapping().lookup(outside), {}};
 }
 
 /// Extent of the t-th outer loop; `at` is the kernel or the call site.
@@ -316,7 +194,8 @@ Value KernelWriter::outerExtent(size_t t, OpBuilder &at) {
       if (expr == getAffineDimExpr(loop, context))
         return memref::DimOp::create(
             at, loc,
-            &at == &builder ? mapping.lookup(operand.get()) : operand.get(),
+            &at == &builder ? captures->getMapping().lookup(operand.get())
+                            : operand.get(),
             position);
   }
   llvm_unreachable("linalg verifies that every loop bounds some operand");
@@ -355,7 +234,7 @@ void KernelWriter::writeLoops(Value begin, Value end) {
     nest.outerVariables.resize(op.getNumLoops());
     for (auto [loopNumber, variable] : llvm::zip_equal(member.outer, variables))
       nest.outerVariables[loopNumber] = variable;
-    nest.mapping = &mapping;
+    nest.mapping = &captures->getMapping();
     auto lookup = [&](Value value) { return getBuffer(value); };
     nest.getBuffer = lookup;
     buildLoopNest(builder, op, nest);
@@ -366,8 +245,10 @@ func::FuncOp KernelWriter::write() {
   function = func::FuncOp::create(loc, name, builder.getFunctionType({}, {}));
   function.setPrivate();
   builder.setInsertionPointToStart(function.addEntryBlock());
+  captures.emplace(function, builder, callSite, loc);
   placeLocalBuffers();
-  captureOperands();
+  captures->captureOperands(group,
+                            [&](Value value) { return local.contains(value); });
   Block &entry = function.front();
   Value begin = entry.addArgument(builder.getIndexType(), loc);
   Value end = entry.addArgument(builder.getIndexType(), loc);
@@ -376,20 +257,7 @@ func::FuncOp KernelWriter::write() {
   function.setType(builder.getFunctionType(entry.getArgumentTypes(), {}));
   function->setAttr("hp.kernel", builder.getUnitAttr());
 
-  // Buffers with roots that are known to be distinct do not alias.
-  SmallVector<Value> roots;
-  for (Value captured : captures)
-    if (isa<MemRefType>(captured.getType()))
-      roots.push_back(getBufferRoot(captured));
-  for (auto [number, captured] : llvm::enumerate(captures)) {
-    if (!isa<MemRefType>(captured.getType()))
-      continue;
-    Value root = getBufferRoot(captured);
-    if (llvm::count_if(roots,
-                       [&](Value other) { return mayAlias(root, other); }) == 1)
-      function.setArgAttr(number, LLVM::LLVMDialect::getNoAliasAttrName(),
-                          builder.getUnitAttr());
-  }
+  captures->markDistinctBuffers();
   return function;
 }
 

@@ -8,7 +8,9 @@
 //
 //   1. An op that is not a structured linalg op closes every open group whose
 //      buffers it may touch: members move down to the last member of their
-//      group, and may not move past such an op.
+//      group, and may not move past such an op. A call of a function that has
+//      structured ops (a block of a model) closes all: what was put off beyond
+//      it would keep its operands meanwhile.
 //   2. A linalg op that conflicts with no open group opens a new one. Its outer
 //      loops are its parallel loops, but for the one along which memory is
 //      contiguous where the op also reduces (that loop must stay innermost).
@@ -361,7 +363,31 @@ static std::optional<SmallVector<Access>> getForeignAccesses(Operation *op) {
   return accesses;
 }
 
+/// Whether the op is a call of a function with structured ops, or what became
+/// of them.
+static bool callsWork(Operation *op, llvm::DenseMap<StringAttr, bool> &known) {
+  auto call = dyn_cast<func::CallOp>(op);
+  if (!call)
+    return false;
+  StringAttr name = call.getCalleeAttr().getAttr();
+  auto [answer, isNew] = known.try_emplace(name, false);
+  if (isNew) {
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, name);
+    // A call into the runtime has neither loops nor further calls.
+    answer->second = callee && callee.getBody()
+                                   .walk([](Operation *inner) {
+                                     return inner->getNumRegions() > 0 ||
+                                                    isa<func::CallOp>(inner)
+                                                ? WalkResult::interrupt()
+                                                : WalkResult::advance();
+                                   })
+                                   .wasInterrupted();
+  }
+  return answer->second;
+}
+
 SmallVector<KernelGroup> formKernelGroups(Block &block) {
+  llvm::DenseMap<StringAttr, bool> known;
   SmallVector<OpenGroup> open;
   SmallVector<KernelGroup> closed;
   auto closeIf = [&](llvm::function_ref<bool(const OpenGroup &)> predicate) {
@@ -374,8 +400,9 @@ SmallVector<KernelGroup> formKernelGroups(Block &block) {
     auto linalgOp = dyn_cast<LinalgOp>(&op);
     if (!linalgOp || isRuntimeContraction(&op) || hasOpaqueBody(linalgOp)) {
       std::optional<SmallVector<Access>> accesses = getForeignAccesses(&op);
+      bool isWork = callsWork(&op, known);
       closeIf([&](const OpenGroup &candidate) {
-        return !accesses || conflicts(candidate, *accesses);
+        return !accesses || isWork || conflicts(candidate, *accesses);
       });
       continue;
     }

@@ -12,6 +12,11 @@
 //   3. If all loops from some level inward are reductions, the results live in
 //      loop-carried values from there on and are stored once after the loops.
 //
+// With a distribution (kernels for devices) threads share the innermost loop.
+// If it is parallel it becomes the outermost one, and nothing has to be
+// exchanged; if it reduces, each thread begins with the neutral element, and
+// the partial results are combined after the loops.
+//
 // Float arithmetic may be contracted (multiply-add), and combiners of
 // reductions may be reassociated; nothing else is relaxed.
 //
@@ -20,6 +25,7 @@
 #include "lib/Conversion/LinalgToKernels/LoopNest.h"
 #include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
@@ -44,6 +50,11 @@ public:
       return;
     orderLoops();
     assignLevels();
+    if (!context.distribution || shared)
+      return openLoops(0);
+    // Nothing to share: one thread does it.
+    OpBuilder::InsertionGuard guard(builder);
+    enterFirstThread();
     openLoops(0);
   }
 
@@ -55,6 +66,8 @@ private:
   void emitBodyOp(Operation &nested);
   Value loadOperand(OpOperand &operand);
   void storeResults();
+  void enterFirstThread();
+  void combineShared();
   SmallVector<Value> getIndices(OpOperand &operand, const BufferAccess &access);
   Value getExtent(unsigned loop);
   unsigned getLoopLevel(unsigned loop) const;
@@ -77,6 +90,9 @@ private:
   DenseMap<Value, unsigned> valueLevels;
   unsigned accumulateFrom = 0; // results are loop-carried from this level on
   bool accumulates = false;
+  std::optional<unsigned> shared; // the loop that the threads share
+  bool sharedReduces = false;
+  SmallVector<Value> beforeShared; // results before this op
 };
 } // namespace
 
@@ -99,6 +115,12 @@ void LoopNestBuilder::orderLoops() {
   if (auto *it = llvm::find(inner, innermost); it != inner.end()) {
     inner.erase(it);
     inner.push_back(innermost);
+    if (!context.distribution)
+      return;
+    shared = innermost;
+    sharedReduces = !linalg::isParallelIterator(iterators[innermost]);
+    if (!sharedReduces)
+      std::rotate(inner.begin(), inner.end() - 1, inner.end());
   }
 }
 
@@ -255,12 +277,39 @@ void LoopNestBuilder::storeResults() {
   }
 }
 
+/// What follows is done by the first thread of the block only.
+void LoopNestBuilder::enterFirstThread() {
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        context.distribution->thread, zero);
+  auto branch = scf::IfOp::create(builder, loc, isFirst);
+  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+}
+
+/// Makes the results of the loops, which are each thread's own, the block's.
+void LoopNestBuilder::combineShared() {
+  for (unsigned number = 0; number < op.getNumDpsInits(); ++number) {
+    Operation *combiner = getCombiner(op, number);
+    Value all = context.distribution->reduce(
+        builder, combiner, mapping.lookupOrDefault(yielded(number)));
+    mapping.map(yielded(number),
+                combineValues(builder, combiner, beforeShared[number], all));
+  }
+}
+
 void LoopNestBuilder::openLoops(unsigned level) {
   if (level == accumulateFrom && accumulates) {
     // Accumulators: loaded here, carried through the remaining loops.
-    for (OpOperand &init : op.getDpsInitsMutable()) {
+    beforeShared.clear();
+    for (auto [number, init] : llvm::enumerate(op.getDpsInitsMutable())) {
       BlockArgument argument = op.getMatchingBlockArgument(&init);
-      mapping.map(argument, loadOperand(init));
+      Value before = loadOperand(init);
+      beforeShared.push_back(before);
+      if (sharedReduces) {
+        TypedAttr neutral = *arith::getNeutralElement(getCombiner(op, number));
+        before = arith::ConstantOp::create(builder, loc, neutral);
+      }
+      mapping.map(argument, before);
     }
   }
   emitLevel(level);
@@ -272,6 +321,11 @@ void LoopNestBuilder::openLoops(unsigned level) {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   Value extent = getExtent(inner[level]);
+  if (shared && inner[level] == *shared) {
+    zero = context.distribution->thread;
+    one = arith::ConstantIndexOp::create(builder, loc,
+                                         context.distribution->numThreads);
+  }
   SmallVector<Value> carried;
   bool carries = accumulates && level >= accumulateFrom;
   if (carries)
@@ -300,8 +354,29 @@ void LoopNestBuilder::openLoops(unsigned level) {
   variables[inner[level]] = Value();
   if (carries && level == accumulateFrom) {
     builder.setInsertionPointAfter(loop);
+    if (sharedReduces) {
+      combineShared();
+      enterFirstThread();
+    }
     storeResults();
   }
+}
+
+Operation *getCombiner(LinalgOp op, unsigned result) {
+  SmallVector<Operation *> combiners;
+  if (!matchReduction(op.getRegionOutputArgs(), result, combiners) ||
+      combiners.size() != 1 || combiners[0]->getNumOperands() != 2 ||
+      combiners[0]->getNumResults() != 1 ||
+      !arith::getNeutralElement(combiners[0]))
+    return nullptr;
+  return combiners[0];
+}
+
+Value combineValues(OpBuilder &builder, Operation *combiner, Value left,
+                    Value right) {
+  Operation *clone = builder.clone(*combiner);
+  clone->setOperands({left, right});
+  return clone->getResult(0);
 }
 
 void buildLoopNest(OpBuilder &builder, LinalgOp op,

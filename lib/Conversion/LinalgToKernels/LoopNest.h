@@ -26,6 +26,18 @@ struct BufferAccess {
   llvm::SmallVector<bool> dropped;
 };
 
+/// How the threads of a block share the innermost loop of an op: thread t runs
+/// the iterations t, t + numThreads, ….
+struct LoopDistribution {
+  mlir::Value thread; ///< of type index
+  int64_t numThreads;
+  /// Combines the threads' partial results by (a clone of) `combiner`; every
+  /// thread gets the result. All threads of the block get there together.
+  llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Operation *combiner,
+                                 mlir::Value partial)>
+      reduce;
+};
+
 struct LoopNestContext {
   /// Induction variable of each loop of the op that runs outside, or null.
   llvm::SmallVector<mlir::Value> outerVariables;
@@ -33,7 +45,17 @@ struct LoopNestContext {
   mlir::IRMapping *mapping;
   /// How a buffer operand (a value of the original program) is addressed.
   llvm::function_ref<BufferAccess(mlir::Value)> getBuffer;
+  /// Null where one thread runs everything.
+  const LoopDistribution *distribution = nullptr;
 };
+
+/// The op that combines two values of a result along the op's reduction loops,
+/// or null if no single commutative op with a neutral element does.
+mlir::Operation *getCombiner(mlir::linalg::LinalgOp op, unsigned result);
+
+/// A clone of `combiner` on two values.
+mlir::Value combineValues(mlir::OpBuilder &builder, mlir::Operation *combiner,
+                          mlir::Value left, mlir::Value right);
 
 /// Writes the loops at the insertion point of `builder`.
 void buildLoopNest(mlir::OpBuilder &builder, mlir::linalg::LinalgOp op,

@@ -17,7 +17,12 @@
 //   2. `wait` hands both buffers to another function, so that neither is
 //   written
 //      or freed before the copy has ended.
-//   3. `detach` was for planners and verifiers: deallocation frees a buffer
+//   3. What is stored to be an argument's next value (`hp.updates`) goes where
+//      the argument is, if nothing fetches the old one afterwards. What makes
+//      it from what was fetched of the argument may write over that: a
+//      structured op takes it for its init, a call is marked
+//      (`hp.written_over`).
+//   4. `detach` was for planners and verifiers: deallocation frees a buffer
 //      after its last use, which is where it stood.
 //
 // Every tier but the device is the runtime's HP_TIER_HOST: this process has no
@@ -25,12 +30,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Offload/Offload.h"
+#include "lib/Analysis/StateUpdates.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/RuntimeCalls.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -93,7 +100,9 @@ class CopyRewriter {
 public:
   explicit CopyRewriter(ModuleOp module) : module(module), symbols(module) {}
 
-  void rewriteCopy(Operation *copy, Value source, FutureType future);
+  /// Into the buffer of `target`, or a fresh one if that is null.
+  void rewriteCopy(Operation *copy, Value source, FutureType future,
+                   Value target);
   void rewriteRows(PrefetchRowsOp copy);
 
 private:
@@ -104,7 +113,8 @@ private:
   func::FuncOp declare(Location loc, StringRef name, ArrayRef<Type> arguments,
                        ArrayRef<Type> results,
                        function_ref<Value(RuntimeCallBuilder &, ValueRange)>);
-  void replaceWaits(Operation *copy, Value started, Value source, Value target);
+  void replaceWaits(Operation *copy, Value started, Value source, Value target,
+                    Value place);
 
   ModuleOp module;
   SymbolTable symbols;
@@ -188,9 +198,9 @@ func::FuncOp CopyRewriter::getWait(Location loc, MemRefType source,
 }
 
 /// The value of a copy into `target` is there after its wait; until then the
-/// source is used.
+/// source is used. If it is where a tensor was, it is that tensor.
 void CopyRewriter::replaceWaits(Operation *copy, Value started, Value source,
-                                Value target) {
+                                Value target, Value place) {
   auto type = cast<FutureType>(copy->getResult(0).getType()).getValueType();
   for (Operation *user : llvm::make_early_inc_range(copy->getUsers())) {
     auto wait = cast<WaitOp>(user);
@@ -201,22 +211,26 @@ void CopyRewriter::replaceWaits(Operation *copy, Value started, Value source,
                                     cast<MemRefType>(target.getType()));
     func::CallOp::create(builder, loc, function,
                          ValueRange{started, again, target});
-    wait.getResult().replaceAllUsesWith(bufferization::ToTensorOp::create(
-        builder, loc, type, target, /*restrict=*/true, /*writable=*/true));
+    wait.getResult().replaceAllUsesWith(
+        place ? place
+              : bufferization::ToTensorOp::create(builder, loc, type, target,
+                                                  /*restrict=*/true,
+                                                  /*writable=*/true));
     wait->erase();
   }
   copy->erase();
 }
 
-void CopyRewriter::rewriteCopy(Operation *copy, Value source,
-                               FutureType future) {
+void CopyRewriter::rewriteCopy(Operation *copy, Value source, FutureType future,
+                               Value target) {
   OpBuilder builder(copy);
   Location loc = copy->getLoc();
   Part part = *resolvePart(source);
   Value from = toBuffer(builder, loc, part.whole);
-  Value to = memref::AllocOp::create(builder, loc,
-                                     getBufferType(future.getValueType()),
-                                     builder.getI64IntegerAttr(64));
+  Value to = target ? toBuffer(builder, loc, target)
+                    : Value(memref::AllocOp::create(
+                          builder, loc, getBufferType(future.getValueType()),
+                          builder.getI64IntegerAttr(64)));
   int64_t size = getElementBytes(future.getValueType().getElementType());
   Value offset = arith::ConstantIntOp::create(
       builder, loc, builder.getI64Type(), part.offset * size);
@@ -224,7 +238,7 @@ void CopyRewriter::rewriteCopy(Operation *copy, Value source,
                                    cast<MemRefType>(to.getType()));
   auto start = func::CallOp::create(builder, loc, function,
                                     ValueRange{from, to, offset});
-  replaceWaits(copy, start.getResult(0), part.whole, to);
+  replaceWaits(copy, start.getResult(0), part.whole, to, target);
 }
 
 void CopyRewriter::rewriteRows(PrefetchRowsOp copy) {
@@ -240,7 +254,88 @@ void CopyRewriter::rewriteRows(PrefetchRowsOp copy) {
                                        cast<MemRefType>(to.getType()));
   auto start =
       func::CallOp::create(builder, loc, function, ValueRange{table, rows, to});
-  replaceWaits(copy, start.getResult(0), copy.getTable(), to);
+  replaceWaits(copy, start.getResult(0), copy.getTable(), to, Value());
+}
+
+//===----------------------------------------------------------------------===//
+// State that a step updates
+//===----------------------------------------------------------------------===//
+
+/// Whether everything that is fetched from the tensor has arrived before
+/// `store` starts.
+static bool isReadBefore(Value tensor, StoreOp store) {
+  return llvm::all_of(tensor.getUsers(), [&](Operation *user) {
+    if (user->getBlock() != store->getBlock() || !user->isBeforeInBlock(store))
+      return false;
+    if (isa<tensor::ExtractSliceOp>(user))
+      return isReadBefore(user->getResult(0), store);
+    return isa<PrefetchOp, PrefetchRowsOp>(user) &&
+           llvm::all_of(user->getUsers(), [&](Operation *wait) {
+             return wait->getBlock() == store->getBlock() &&
+                    wait->isBeforeInBlock(store);
+           });
+  });
+}
+
+/// The copy of the argument that the op may write its result over: it takes no
+/// other operand for it.
+static OpOperand *findFetched(Operation *op, Value argument, Type type) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto wait = operand.get().getDefiningOp<WaitOp>();
+    auto prefetch =
+        wait ? wait.getFuture().getDefiningOp<PrefetchOp>() : PrefetchOp();
+    if (prefetch && prefetch.getSource() == argument &&
+        operand.get().getType() == type)
+      return &operand;
+  }
+  return nullptr;
+}
+
+/// Lets the op write result `value` over what was fetched of the argument;
+/// where that is still needed, bufferization makes a copy.
+static void writeOver(OpResult value, Value argument) {
+  Operation *op = value.getOwner();
+  OpOperand *fetched = findFetched(op, argument, value.getType());
+  if (!fetched)
+    return;
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
+    OpOperand *init = structured.getDpsInitOperand(value.getResultNumber());
+    if (init->get().getDefiningOp<tensor::EmptyOp>() &&
+        !structured.payloadUsesValueFromOperand(init))
+      init->set(fetched->get());
+    return;
+  }
+  if (!isa<func::CallOp>(op))
+    return;
+  SmallVector<int64_t> pairs;
+  if (auto known = op->getAttrOfType<DenseI64ArrayAttr>(kWrittenOverAttrName))
+    llvm::append_range(pairs, known.asArrayRef());
+  pairs.append(
+      {int64_t(value.getResultNumber()), int64_t(fetched->getOperandNumber())});
+  op->setAttr(kWrittenOverAttrName,
+              DenseI64ArrayAttr::get(op->getContext(), pairs));
+}
+
+/// Finds the stores that go where an argument is, and marks what may be written
+/// over.
+static void findNextValues(func::FuncOp function,
+                           llvm::DenseMap<Operation *, Value> &places) {
+  if (function.isExternal() || !function.getBody().hasOneBlock())
+    return;
+  Operation *end = function.getBody().front().getTerminator();
+  for (auto [result, number] : llvm::enumerate(getUpdatedArguments(function))) {
+    if (!number)
+      continue;
+    BlockArgument argument = function.getArgument(*number);
+    auto wait = end->getOperand(result).getDefiningOp<WaitOp>();
+    auto store = wait ? wait.getFuture().getDefiningOp<StoreOp>() : StoreOp();
+    if (!store || !store->hasOneUse() || wait.getType() != argument.getType() ||
+        !isReadBefore(argument, store))
+      continue;
+    places[store] = argument;
+    if (auto value = dyn_cast<OpResult>(store.getSource()))
+      writeOver(value, argument);
+  }
 }
 
 /// A copy that the runtime can do, waited for where it can be seen.
@@ -283,6 +378,9 @@ struct ConvertOffloadToRuntimePass
     });
     if (walked.wasInterrupted())
       return signalPassFailure();
+    llvm::DenseMap<Operation *, Value> places;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      findNextValues(function, places);
     CopyRewriter rewriter(getOperation());
     for (Operation *detach : detaches)
       detach->erase();
@@ -296,7 +394,7 @@ struct ConvertOffloadToRuntimePass
       if (auto rows = dyn_cast<PrefetchRowsOp>(op))
         rewriter.rewriteRows(rows);
       else
-        rewriter.rewriteCopy(op, op->getOperand(0), future);
+        rewriter.rewriteCopy(op, op->getOperand(0), future, places.lookup(op));
       (isStore ? numStores : numPrefetches) += 1;
     }
   }

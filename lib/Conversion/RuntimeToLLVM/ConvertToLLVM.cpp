@@ -20,6 +20,7 @@
 #include "dialects/Offload/Offload.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/RuntimeCalls.h"
+#include "lib/Conversion/RuntimeToLLVM/BooleanBytes.h"
 
 #include "mlir/Analysis/DataLayoutAnalysis.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -301,54 +302,6 @@ static FailureOr<SmallVector<Entry>> collectEntries(ModuleOp module) {
 }
 
 //===----------------------------------------------------------------------===//
-// Booleans
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A boolean takes a byte, 0 or 1. Upstream's patterns assert on elements of
-/// less than a byte.
-struct LoadBool : ConvertOpToLLVMPattern<memref::LoadOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult
-  matchAndRewrite(memref::LoadOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (!op.getMemRefType().getElementType().isInteger(1))
-      return failure();
-    Location loc = op.getLoc();
-    Value pointer =
-        getStridedElementPtr(rewriter, loc, op.getMemRefType(),
-                             adaptor.getMemref(), adaptor.getIndices());
-    Value byte =
-        LLVM::LoadOp::create(rewriter, loc, rewriter.getI8Type(), pointer);
-    Value zero = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI8Type(),
-                                          rewriter.getI8IntegerAttr(0));
-    rewriter.replaceOpWithNewOp<LLVM::ICmpOp>(op, LLVM::ICmpPredicate::ne, byte,
-                                              zero);
-    return success();
-  }
-};
-
-struct StoreBool : ConvertOpToLLVMPattern<memref::StoreOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult
-  matchAndRewrite(memref::StoreOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (!op.getMemRefType().getElementType().isInteger(1))
-      return failure();
-    Value pointer =
-        getStridedElementPtr(rewriter, op.getLoc(), op.getMemRefType(),
-                             adaptor.getMemref(), adaptor.getIndices());
-    Value byte = LLVM::ZExtOp::create(rewriter, op.getLoc(),
-                                      rewriter.getI8Type(), adaptor.getValue());
-    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, byte, pointer);
-    return success();
-  }
-};
-} // namespace
-
-//===----------------------------------------------------------------------===//
 // Pass
 //===----------------------------------------------------------------------===//
 
@@ -370,8 +323,8 @@ LogicalResult ConvertToLLVMPass::convertDialects() {
         return IntegerAttr::get(IntegerType::get(type.getContext(), 64), 0);
       });
   RewritePatternSet patterns(context);
-  patterns.add<AllocToRuntime, DeallocToRuntime, LoadBool, StoreBool>(
-      converter, /*benefit=*/2);
+  patterns.add<AllocToRuntime, DeallocToRuntime>(converter, /*benefit=*/2);
+  populateBooleanBytePatterns(converter, patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   index::populateIndexToLLVMConversionPatterns(converter, patterns);

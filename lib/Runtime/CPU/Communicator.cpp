@@ -183,6 +183,12 @@ hp_status createComm(hp_context *handle, const char *name, const int64_t *ranks,
                   "communicator '%s': expected different devices below %zu but "
                   "got %lld",
                   name, context.devices.size(), static_cast<long long>(rank));
+  for (int64_t rank : order)
+    if (isRemote(*context.devices[rank]))
+      return fail(HP_UNIMPLEMENTED,
+                  "communicator '%s': device %lld is another process's; "
+                  "collectives on streams are between devices of one process",
+                  name, static_cast<long long>(rank));
   auto found = std::find(order.begin(), order.end(), device->ordinal);
   if (found == order.end())
     return fail(HP_INVALID_ARGUMENT,

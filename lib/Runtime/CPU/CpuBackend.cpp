@@ -223,8 +223,12 @@ hp_status getDevice(hp_context *context, int64_t ordinal, hp_device **out) {
                 "hp_device_get: expected a device below %lld but got %lld",
                 static_cast<long long>(deviceCount(context)),
                 static_cast<long long>(ordinal));
-  *out =
-      reinterpret_cast<hp_device *>(contextOf(context)->devices[ordinal].get());
+  Device *device = contextOf(context)->devices[ordinal].get();
+  if (isRemote(*device))
+    return fail(HP_INVALID_ARGUMENT,
+                "hp_device_get: device %lld is of process %d, not of this one",
+                static_cast<long long>(ordinal), device->process);
+  *out = reinterpret_cast<hp_device *>(device);
   return HP_OK;
 }
 

@@ -101,7 +101,10 @@ hp_status Transport::awaitMeeting() {
       post(process, Kind::Meet, {}, {});
   lock.lock();
   changed.wait(lock, [&] { return met >= number || status != HP_OK; });
-  return met >= number ? HP_OK : failWith(status, reason);
+  if (met >= number)
+    return HP_OK;
+  return failWith(status, reason + "\n  this rank waits for all others, to "
+                                   "begin, to save or to end");
 }
 
 hp_status Transport::meet() { return awaitMeeting(); }

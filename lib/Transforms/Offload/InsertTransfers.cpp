@@ -19,6 +19,9 @@
 //      fetched then is the argument itself. If the step makes its next value,
 //      that is stored, and returned from the tier. What was fetched from an
 //      argument in a tier already is fetched where the plan says instead.
+//   4. What is computed again is made by a copy of its maker, marked `hp.again`
+//      lest it be merged with that. It is there before anything else is
+//      inserted, so that what it takes is moved for it, too.
 //
 // Cost: linear in ops and in the uses of the values that move.
 // Limits: one block; a value that moves is moved as a whole.
@@ -68,13 +71,17 @@ public:
   LogicalResult read(ArrayAttr attr);
   void insert();
 
-  int64_t numPrefetches = 0, numStores = 0;
+  int64_t numPrefetches = 0, numStores = 0, numRecomputed = 0;
 
 private:
   LogicalResult check(MoveAttr move);
   LogicalResult checkCopies();
   BlockArgument getPlace(Value value);
   void insertMoves(Value value, const Journey &journey);
+  LogicalResult checkRecomputed(MoveAttr move, Value value);
+  void recompute(Value value, MoveAttr move);
+  Value useAgain(Value value, MoveAttr move, int64_t until,
+                 ArrayRef<PlacedUse> &uses);
   void leave(MoveAttr move, int64_t number, Value current, Value &below);
   Value fetch(Value value, Value below, int64_t position, int64_t until,
               ArrayRef<PlacedUse> &uses);
@@ -85,7 +92,7 @@ private:
   Operation *opAt(int64_t position);
 
   /// What is inserted before an op, in this order.
-  enum class Step { Store, Free, Fetch, Use };
+  enum class Step { Store, Free, Fetch, Use, Again };
   using Key = std::pair<Step, int64_t>;
   /// Lets `build` insert before the op at the position, behind what is there
   /// with a smaller key.
@@ -101,6 +108,8 @@ private:
   /// By position: what was inserted there, by key. Stores are right behind the
   /// op before.
   DenseMap<int64_t, SmallVector<std::pair<Key, Operation *>>> inserted;
+  /// What is computed again, by the move that says so.
+  DenseMap<Attribute, Value> again;
   /// Others may be placed by them until all is done.
   SmallVector<Operation *> replaced;
 };
@@ -134,6 +143,8 @@ LogicalResult Inserter::check(MoveAttr move) {
     return function.emitError("expected a tensor on the device that is no view "
                               "to move but got ")
            << value.getType() << " in " << move;
+  if (move.getRecomputed())
+    return checkRecomputed(move, value);
   if (!move.goesAround() || getStreamedBy(value))
     return success();
   BlockArgument place = getPlace(value);
@@ -149,6 +160,16 @@ LogicalResult Inserter::check(MoveAttr move) {
                               "is to be dropped but got a store in ")
            << move;
   return success();
+}
+
+LogicalResult Inserter::checkRecomputed(MoveAttr move, Value value) {
+  Operation *maker = value.getDefiningOp();
+  if (maker && maker->getNumResults() == 1 && !getStreamedBy(value) &&
+      move.getPrefetchBefore() < int64_t(storages.getOps().size()))
+    return success();
+  return function.emitError("expected the only result of an op to be computed "
+                            "again before another op but got ")
+         << move;
 }
 
 /// The argument in whose memory the value is, or null.
@@ -188,6 +209,7 @@ LogicalResult Inserter::checkCopies() {
       return a.getPrefetchBefore() < b.getPrefetchBefore();
     });
     bool hasCopyBelow = journey.arrival.has_value();
+    // What is computed again leaves no copy.
     SmallVector<MoveAttr> moves(journey.moves);
     if (journey.departure)
       moves.push_back(*journey.departure);
@@ -197,7 +219,7 @@ LogicalResult Inserter::checkCopies() {
                    "expected a value with a copy below to be "
                    "dropped but got one that was never stored in ")
                << move;
-      hasCopyBelow = true;
+      hasCopyBelow |= !move.getRecomputed();
     }
   }
   return success();
@@ -340,11 +362,43 @@ Value Inserter::fetch(Value value, Value below, int64_t position, int64_t until,
   ++numPrefetches;
   IRMapping mapping;
   mapping.map(value, fetched);
+  // Before whatever uses it, be it an op that computes something again.
+  Operation *next = fetched.getDefiningOp()->getNextNode();
   for (; !uses.empty() && int64_t(uses.front().position) < until;
        uses = uses.drop_front())
     uses.front().operand->set(makeViewAgain(uses.front().operand->get(), value,
-                                            opAt(firstUse), storages, mapping));
+                                            next, storages, mapping));
   return fetched;
+}
+
+/// Makes the value again right before the op that the move names.
+void Inserter::recompute(Value value, MoveAttr move) {
+  OpBuilder builder(function.getContext());
+  int64_t position = move.getPrefetchBefore();
+  insertAt(builder, position, {Step::Again, 0}, [&] {
+    Operation *copy = builder.clone(*value.getDefiningOp());
+    copy->setAttr("hp.again", builder.getUnitAttr());
+    positions[copy] = position;
+    again[move] = copy->getResult(0);
+  });
+  ++numRecomputed;
+}
+
+/// The uses from where the value is computed again take that.
+Value Inserter::useAgain(Value value, MoveAttr move, int64_t until,
+                         ArrayRef<PlacedUse> &uses) {
+  Value made = again.lookup(move);
+  while (!uses.empty() &&
+         int64_t(uses.front().position) < move.getPrefetchBefore())
+    uses = uses.drop_front();
+  IRMapping mapping;
+  mapping.map(value, made);
+  Operation *next = made.getDefiningOp()->getNextNode();
+  for (; !uses.empty() && int64_t(uses.front().position) < until;
+       uses = uses.drop_front())
+    uses.front().operand->set(makeViewAgain(uses.front().operand->get(), value,
+                                            next, storages, mapping));
+  return made;
 }
 
 /// The argument lives in the tier, and so does what it is next.
@@ -389,10 +443,13 @@ void Inserter::insertMoves(Value value, const Journey &journey) {
         fetch(value, below, journey.arrival->getPrefetchBefore(), until, uses);
   }
   for (auto [number, move] : llvm::enumerate(moves)) {
-    leave(move, number, current, below);
+    Value none = value;
+    leave(move, number, current, move.getRecomputed() ? none : below);
     int64_t until =
         number + 1 < moves.size() ? moves[number + 1].getPrefetchBefore() : end;
-    current = fetch(value, below, move.getPrefetchBefore(), until, uses);
+    current = move.getRecomputed()
+                  ? useAgain(value, move, until, uses)
+                  : fetch(value, below, move.getPrefetchBefore(), until, uses);
   }
   if (journey.departure)
     leave(*journey.departure, moves.size(), current, below);
@@ -403,6 +460,10 @@ void Inserter::insertMoves(Value value, const Journey &journey) {
 }
 
 void Inserter::insert() {
+  for (auto &[value, journey] : journeys)
+    for (MoveAttr move : journey.moves)
+      if (move.getRecomputed())
+        recompute(value, move);
   for (auto &[value, journey] : journeys)
     insertMoves(value, journey);
   for (auto &[value, journey] : journeys)
@@ -453,6 +514,7 @@ struct InsertTransfersPass final
       function->removeAttr(OffloadDialect::kMovesAttrName);
       numPrefetches += inserter.numPrefetches;
       numStores += inserter.numStores;
+      numRecomputed += inserter.numRecomputed;
     }
   }
 };

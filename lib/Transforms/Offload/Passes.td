@@ -8,6 +8,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def UnrollLoopsPass : Pass<"offload-unroll-loops", "ModuleOp"> {
+  let summary = "Make iterations of loops over tensors ops of their own";
+  let description = [{
+    To the planner a loop is one op: what it carries and all that it reads stays
+    on the device while it runs. Loops of the entry function (over microbatches,
+    over layers) are unrolled, and slices that iterations put into a tensor for
+    others are handed over as values: so what iteration i saves may leave, and
+    come back for iteration n - 1 - i of a later loop. Calls in the loop stay
+    calls. Runs after `hp-fuse`, before `offload-split-calls`.
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "int64_t", "20000",
+           "Ops that a loop may become at most">,
+    Option<"entry", "entry", "std::string", "\"main\"", "The entry function">,
+  ];
+  let statistics = [
+    Statistic<"numUnrolled", "num-unrolled", "Loops that were unrolled">,
+    Statistic<"numKept", "num-kept", "Loops that stay one op">,
+  ];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def SplitCallsPass : Pass<"offload-split-calls", "ModuleOp"> {
   let summary = "Do calls that use much memory in parts";
   let description = [{
@@ -67,7 +92,9 @@ def PlanTransfersPass : Pass<"offload-plan-transfers", "ModuleOp"> {
 
     Parameters, buffers, caches and optimizer state (`hp.role`) may live in a
     tier between steps; inputs and results stay on the device. What a person
-    asked for (`offload.place`, `offload.keep` on arguments) is kept to.
+    asked for (`offload.place`, `offload.keep` on arguments) is kept to. A value
+    whose maker may be executed again (`OffloadableOpInterface`) is computed again
+    where that is faster than copying it.
 
     The decisions hang on the function as `offload.moves`, each with a remark
     that says what it costs; a program that fits is left as it is. Where no plan
@@ -84,6 +111,8 @@ def PlanTransfersPass : Pass<"offload-plan-transfers", "ModuleOp"> {
   let statistics = [
     Statistic<"numMoved", "num-moved", "Values that leave the device">,
     Statistic<"numKept", "num-kept", "Values that could leave and stay">,
+    Statistic<"numRecomputed", "num-recomputed",
+              "Values that are computed again instead of copied">,
   ];
   let dependentDialects = ["::mlir::hyperparallel::offload::OffloadDialect",
                            "::mlir::hyperparallel::supernode::SupernodeDialect"];
@@ -102,6 +131,7 @@ def InsertTransfersPass : Pass<"offload-insert-transfers", "ModuleOp"> {
   let statistics = [
     Statistic<"numPrefetches", "num-prefetches", "Prefetches inserted">,
     Statistic<"numStores", "num-stores", "Stores inserted">,
+    Statistic<"numRecomputed", "num-recomputed", "Ops executed again">,
   ];
   let dependentDialects = ["::mlir::hyperparallel::offload::OffloadDialect",
                            "::mlir::hyperparallel::supernode::SupernodeDialect"];

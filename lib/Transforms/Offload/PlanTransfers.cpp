@@ -231,6 +231,15 @@ void PlanTransfersPass::remark(const TransferProblem &problem,
     int64_t size = problem.problem.alignedBytes(spill.storage);
     const planner::Execution &run = plan.execution;
     bool around = goesAround(spill, problem);
+    if (spill.recomputed) {
+      emitRemark(loc, "offload: ")
+          << problem.getName(spill.storage) << " (" << bytes(size)
+          << ") is dropped before op " << spill.freed
+          << " and computed again before op " << spill.before << " in "
+          << seconds(problem.problem.storages[spill.storage].recomputeSeconds)
+          << ": a copy would take longer";
+      continue;
+    }
     emitRemark(loc, "offload: ")
         << problem.getName(spill.storage) << " (" << bytes(size) << ") is in "
         << problem.tiers[spill.tier].getName().getValue() << " from op "
@@ -288,6 +297,7 @@ LogicalResult PlanTransfersPass::writeReport(const TransferProblem &problem,
           json.attribute("prefetch_before", spill.fetched);
           json.attribute("use", spill.before);
           json.attribute("clean", spill.isClean);
+          json.attribute("recomputed", spill.recomputed);
           json.attribute("store_s", run.outEnd[number] - run.outStart[number]);
           json.attribute("fetch_s", run.inEnd[number] - run.inStart[number]);
         });
@@ -322,7 +332,8 @@ void PlanTransfersPass::hang(const TransferProblem &problem, const Plan &plan) {
                       spill.issued() - 1, std::min<int64_t>(spill.freed, count),
                       around ? std::max<int64_t>(spill.fetched - count - 1, 0)
                              : spill.fetched,
-                      spill.isClean));
+                      spill.isClean, spill.recomputed));
+    numRecomputed += spill.recomputed;
     moved.insert(spill.storage);
   }
   if (!moves.empty())

@@ -10,7 +10,10 @@
 //     that is an argument's next value (`hp.updates`): the argument's storage
 //     has been written then, so that a copy below is stale from there on, and
 //     around the end of the step;
-//   - all else lives from its first to its last use.
+//   - all else lives from its first to its last use, and may be computed again
+//     where the one op that makes it may be (OffloadableOpInterface; a call, if
+//     all in it may), needs no workspace, and takes nothing that is written
+//     over.
 //
 // Cost: linear in ops and uses.
 // Limits: every device of the mesh does the same at the same time, and a tier
@@ -19,9 +22,13 @@
 #include "lib/Transforms/Offload/TransferProblem.h"
 
 #include "dialects/HyperShard/HyperShard.h"
+#include "dialects/Interfaces/OffloadableOpInterface.h"
 #include "lib/Analysis/StateUpdates.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::hyperparallel;
@@ -182,6 +189,76 @@ LogicalResult TransferProblem::addArgument(uint32_t number, uint32_t storage) {
   return success();
 }
 
+/// Whether executing the op again gives the same and does nothing else.
+static bool mayBeRecomputed(Operation *op) {
+  if (auto offloadable = dyn_cast<OffloadableOpInterface>(op))
+    return offloadable.mayBeRecomputed();
+  auto call = dyn_cast<CallOpInterface>(op);
+  auto symbol = call ? dyn_cast<SymbolRefAttr>(call.getCallableForCallee())
+                     : SymbolRefAttr();
+  if (!symbol)
+    return false;
+  auto callee =
+      SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(op, symbol);
+  if (!callee || callee.isExternal() || !callee.getFunctionBody().hasOneBlock())
+    return false;
+  return llvm::all_of(callee.getFunctionBody().front().without_terminator(),
+                      [](Operation &inner) {
+                        auto offloadable =
+                            dyn_cast<OffloadableOpInterface>(inner);
+                        return offloadable ? offloadable.mayBeRecomputed()
+                                           : inner.getNumRegions() == 0 &&
+                                                 isMemoryEffectFree(&inner);
+                      });
+}
+
+/// The storage holds one value only, from first to last.
+bool TransferProblem::hasOneValue(uint32_t storage) const {
+  const Storage &entry = storages.getStorages()[storage];
+  return !entry.isUpdated && llvm::count_if(entry.values, [&](Value value) {
+                               return storages.getRoot(value) == value;
+                             }) == 1;
+}
+
+/// Says how the storage is computed again, if it can be.
+void TransferProblem::addRecomputation(uint32_t storage) {
+  const Storage &entry = storages.getStorages()[storage];
+  if (entry.argument || entry.streamedBy || entry.isReturned ||
+      entry.uses.empty() || !hasOneValue(storage))
+    return;
+  Operation *maker = entry.values.front().getDefiningOp();
+  if (!maker || maker->getNumResults() != 1 ||
+      storages.getOps()[entry.uses.front().op] != maker ||
+      storages.getWorkspace(entry.uses.front().op) > 0)
+    return;
+  // Functions are looked at once.
+  auto call = dyn_cast<CallOpInterface>(maker);
+  Attribute callee;
+  if (call)
+    callee = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
+  auto known = callee ? recomputable.find(callee) : recomputable.end();
+  bool may =
+      known != recomputable.end() ? known->second : mayBeRecomputed(maker);
+  if (callee)
+    recomputable[callee] = may;
+  if (!may)
+    return;
+  llvm::SetVector<Value> operands(maker->operand_begin(), maker->operand_end());
+  getUsedValuesDefinedAbove(maker->getRegions(), operands);
+  llvm::SmallSetVector<uint32_t, 4> sources;
+  for (Value operand : operands) {
+    std::optional<uint32_t> source = storages.lookup(operand);
+    if (!source)
+      continue; // a number, or a tensor that says nothing
+    if (*source == storage || !hasOneValue(*source))
+      return;
+    sources.insert(*source);
+  }
+  planner::Storage &planned = problem.storages[storage];
+  planned.recomputeSeconds = problem.operations[entry.uses.front().op].seconds;
+  planned.recomputeFrom.assign(sources.begin(), sources.end());
+}
+
 /// A copy of what lives in a tier: there from its first to its last use at
 /// most, and never between steps.
 LogicalResult TransferProblem::addStreamed(uint32_t storage) {
@@ -218,6 +295,14 @@ LogicalResult TransferProblem::addStorages() {
       return failure();
     for (StorageUse use : storage.uses)
       problem.uses.push_back({use.op, uint32_t(number), use.reads, use.writes});
+    addRecomputation(number);
+    // What is under way, and what its maker wants here.
+    auto made = dyn_cast<OpResult>(storage.values.front());
+    auto offloadable = made ? dyn_cast<OffloadableOpInterface>(made.getOwner())
+                            : OffloadableOpInterface();
+    if (!isa<RankedTensorType>(storage.values.front().getType()) ||
+        (offloadable && !offloadable.mayLeaveDevice(made.getResultNumber())))
+      problem.storages[number].pinned = true;
   }
   // An argument that is returned is copied to the result.
   SmallVector<std::optional<unsigned>> updates = getUpdatedArguments(function);

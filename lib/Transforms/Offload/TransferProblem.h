@@ -47,6 +47,11 @@ private:
   LogicalResult addStorages();
   LogicalResult addArgument(uint32_t number, uint32_t storage);
   LogicalResult addStreamed(uint32_t storage);
+  void addRecomputation(uint32_t storage);
+  bool hasOneValue(uint32_t storage) const;
+
+  /// By callee: whether calling it again does nothing but give the same.
+  DenseMap<Attribute, bool> recomputable;
 
   /// Numbers of the problem's segments.
   llvm::StringMap<int32_t> segments;

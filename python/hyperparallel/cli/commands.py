@@ -153,6 +153,7 @@ def compile_command(arguments: argparse.Namespace) -> int:
             dump_ir=arguments.dump_ir,
             machine=machine,
             target=arguments.target,
+            architectures=arguments.arch,
             inputs=model.inputs,
             source=model.source,
             weights=weights,
@@ -168,6 +169,7 @@ def compile_command(arguments: argparse.Namespace) -> int:
                 "mesh": dict(program.mesh.axes),
                 "devices": program.mesh.num_devices,
                 "target": str(program.target),
+                "kernels": _kernels_of(program),
                 "machine": program.machine,
                 "device_memory": program.device_memory,
                 "peak_bytes": program.peak_bytes,
@@ -177,6 +179,12 @@ def compile_command(arguments: argparse.Namespace) -> int:
     else:
         print(program.directory)
     return 0
+
+
+def _kernels_of(program: CompiledProgram) -> Any:
+    """What the kernels of a program for a GPU take, and how much of it they are; None for the CPU."""
+    path = program.directory / "kernels.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 # Running --------------------------------------------------------------------------------------------------------------

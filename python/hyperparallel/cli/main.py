@@ -115,9 +115,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     verb.add_argument(
         "--target",
-        choices=["cpu", "none"],
+        choices=["cpu", "cuda", "none"],
         default="cpu",
         help="what code is generated for (default cpu); with none the program can be simulated, not run",
+    )
+    verb.add_argument(
+        "--arch",
+        default="sm_90",
+        metavar="LIST",
+        help="GPU architectures for the target cuda, such as sm_80,sm_90,sm_100 (default sm_90)",
     )
     _memory_option(verb)
     _plan_options(verb)

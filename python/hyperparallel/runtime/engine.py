@@ -16,8 +16,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hyperparallel.errors import RuntimeFailure
+from hyperparallel.errors import MissingDependencyError, RuntimeFailure
 from hyperparallel.runtime import library as abi
+from hyperparallel.runtime.staging import Staging
 from hyperparallel.runtime.statistics import DeviceStatistics, RunStatistics, TierUsage
 from hyperparallel.runtime.vocabulary import Collective, Tier
 
@@ -43,6 +44,7 @@ class Launch:
         group: Launches of one group form a mesh; groups may run different programs.
         rank: Linear id of the device in its mesh.
         argument_tiers: Tier in which each argument is accounted; all in ``device`` if None.
+        updated: Those of the arguments that the entry writes to.
     """
 
     program: Program
@@ -53,6 +55,7 @@ class Launch:
     group: int = 0
     rank: int = 0
     argument_tiers: Sequence[Tier] | None = None
+    updated: Sequence[NDArray[Any]] = ()
 
 
 @dataclass(slots=True)
@@ -132,6 +135,7 @@ class Runtime:
         tier_limits: Mapping[Tier, int] | None = None,
     ) -> None:
         self.library = abi.load_library()
+        self.backend = backend
         options: dict[str, str] = {}
         if backend == "cpu":
             options["watchdog_ms"] = str(max(0, round(watchdog_seconds * 1000)))
@@ -156,7 +160,17 @@ class Runtime:
             len(options),
         )
         context = ctypes.c_void_p()
-        abi.check(self.library, self.library.hp_context_create(ctypes.byref(desc), ctypes.byref(context)))
+        try:
+            abi.check(self.library, self.library.hp_context_create(ctypes.byref(desc), ctypes.byref(context)))
+        except RuntimeFailure as failure:
+            if backend == "cuda" and failure.status == "HP_NOT_FOUND":
+                raise MissingDependencyError(
+                    "libcuda.so.1",
+                    needed_for="running on the target cuda",
+                    install="NVIDIA's driver for this machine's GPU (https://www.nvidia.com/drivers), "
+                    f"or name the library in HP_LIBCUDA ({failure.message})",
+                ) from None
+            raise
         return context
 
     def __enter__(self) -> Runtime:
@@ -259,10 +273,24 @@ class Runtime:
             KeyboardInterrupt: The user ended the run; devices are stopped first.
         """
         self._check_open()
-        packed = _pack(launches)
-        abi.check(self.library, self.library.hp_run_start(self._context, packed.array, len(launches)))
-        devices = (abi.DeviceStats * len(launches))()
-        stats = abi.RunStats(ctypes.sizeof(abi.RunStats), 0, len(launches), devices)
+        if self.backend == "cpu":
+            return self._run(_pack(launches), len(launches))
+        staging, handles = Staging(self.library), {launch.device: self._device(launch.device) for launch in launches}
+        try:
+            packed = _pack(launches, staging, handles)
+            staging.finish_copies()
+            statistics = self._run(packed, len(launches))
+            for launch in launches:
+                staging.fetch(launch.device, handles[launch.device], [*launch.results, *launch.updated])
+            staging.finish_copies()
+            return statistics
+        finally:
+            staging.close(handles)
+
+    def _run(self, packed: _PackedLaunches, count: int) -> RunStatistics:
+        abi.check(self.library, self.library.hp_run_start(self._context, packed.array, count))
+        devices = (abi.DeviceStats * count)()
+        stats = abi.RunStats(ctypes.sizeof(abi.RunStats), 0, count, devices)
         done = ctypes.c_int32()
         try:
             while True:
@@ -319,11 +347,37 @@ def _resident(launch: Launch) -> list[int]:
     return totals
 
 
-def _pack(launches: Sequence[Launch]) -> _PackedLaunches:
+def _staged(
+    launch: Launch, staging: Staging, handle: ctypes.c_void_p
+) -> tuple[ctypes.Array[ctypes.c_void_p], ctypes.Array[ctypes.c_void_p]]:
+    """Addresses of a launch's arguments and results on its device."""
+    _pointers(launch.arguments, "argument", writable=False)
+    _pointers(launch.results, "result", writable=True)
+    tiers = launch.argument_tiers or [Tier.DEVICE] * len(launch.arguments)
+    arguments = [
+        staging.place(launch.device, handle, array, tier, upload=True)
+        for array, tier in zip(launch.arguments, tiers, strict=True)
+    ]
+    results = [staging.place(launch.device, handle, array, Tier.DEVICE, upload=False) for array in launch.results]
+    return (
+        (ctypes.c_void_p * max(1, len(arguments)))(*arguments),
+        (ctypes.c_void_p * max(1, len(results)))(*results),
+    )
+
+
+def _pack(
+    launches: Sequence[Launch], staging: Staging | None = None, handles: Mapping[int, ctypes.c_void_p] | None = None
+) -> _PackedLaunches:
+    """Launches for C. With ``staging`` arrays are copied to the devices, where they count as allocated."""
     packed = _PackedLaunches((abi.LaunchDesc * max(1, len(launches)))(), [launches])
     for desc, launch in zip(packed.array, launches, strict=False):
-        arguments = _pointers(launch.arguments, "argument", writable=False)
-        results = _pointers(launch.results, "result", writable=True)
+        if staging is None or handles is None:
+            arguments = _pointers(launch.arguments, "argument", writable=False)
+            results = _pointers(launch.results, "result", writable=True)
+            resident = _resident(launch)
+        else:
+            arguments, results = _staged(launch, staging, handles[launch.device])
+            resident = [0] * len(Tier)
         entry = launch.entry.encode()
         packed.alive += [arguments, results, entry]
         desc.struct_size = ctypes.sizeof(abi.LaunchDesc)
@@ -331,7 +385,7 @@ def _pack(launches: Sequence[Launch]) -> _PackedLaunches:
         desc.program = launch.program.handle
         desc.entry = entry
         desc.args, desc.results = arguments, results
-        desc.resident[:] = _resident(launch)
+        desc.resident[:] = resident
     return packed
 
 

@@ -47,3 +47,30 @@ func.func @broadcast_of_an_expensive_value(%x: tensor<4xf32>, %e: tensor<4xf32>,
   } -> tensor<4x8xf32>
   return %b : tensor<4x8xf32>
 }
+
+// A term is added to a sum where it is made, not when the last is there: a call lies between.
+// CHECK-LABEL: func.func @terms(
+// CHECK: %[[A:.*]] = call @term(
+// CHECK: linalg.generic
+// CHECK: call @term(
+// CHECK: linalg.generic
+// CHECK: return
+func.func private @term(%x: tensor<8xf32>) -> tensor<8xf32>
+func.func @terms(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %a = call @term(%y) : (tensor<8xf32>) -> tensor<8xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x, %a : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%l: f32, %r: f32, %o: f32):
+    %0 = arith.addf %l, %r : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %b = call @term(%y) : (tensor<8xf32>) -> tensor<8xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%s, %b : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%l: f32, %r: f32, %o: f32):
+    %0 = arith.addf %l, %r : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  return %t : tensor<8xf32>
+}

@@ -82,3 +82,19 @@ func.func @parts(%x: tensor<2x4xf32>) -> tensor<4x4xf32> {
   %r = tensor.insert_slice %a into %e[0, 0] [2, 4] [1, 1] : tensor<2x4xf32> into tensor<4x4xf32>
   return %r : tensor<4x4xf32>
 }
+
+// What a call may write over, its callee makes there; the mark is gone.
+// CHECK-LABEL: func.func private @half(
+// CHECK-SAME: %[[X:.*]]: tensor<4xf32> {bufferization.writable = true}
+// CHECK: linalg.exp ins(%[[X]] : tensor<4xf32>) outs(%[[X]] : tensor<4xf32>)
+func.func private @half(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+// CHECK-LABEL: func.func @over(
+// CHECK-NEXT: %[[R:.*]] = call @half(%{{.*}}) : (tensor<4xf32>) -> tensor<4xf32>
+func.func @over(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %r = call @half(%x) {hp.written_over = array<i64: 0, 0>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

@@ -58,6 +58,44 @@ func.func @rows(%table: tensor<50x4xf32, #offload.tier<pool>>, %i: tensor<2x3xi6
   return %d : tensor<2x3x4xf32>
 }
 
+// The next value of an argument is stored where that is, and may be made over what was fetched of it.
+// CHECK-LABEL: func.func @updated(
+// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<4xf32, #offload.tier<pool>> {hp.name = "w"}, %[[V:[a-z0-9]+]]: tensor<4xf32, #offload.tier<pool>> {hp.name = "v"}
+!below = tensor<4xf32, #offload.tier<pool>>
+func.func private @half(tensor<4xf32>) -> tensor<4xf32>
+func.func @updated(%w: !below {hp.name = "w"}, %v: !below {hp.name = "v"}) -> (!below {hp.updates = "w"}, !below {hp.updates = "v"}) {
+  // CHECK: %[[FETCHED:.*]] = bufferization.to_tensor
+  %f = offload.prefetch %w : !below -> <tensor<4xf32>>
+  %d = offload.wait %f : <tensor<4xf32>>
+  // CHECK: %[[NEXT:.*]] = linalg.exp ins(%[[FETCHED]] : tensor<4xf32>) outs(%[[FETCHED]] : tensor<4xf32>)
+  %e = tensor.empty() : tensor<4xf32>
+  %next = linalg.exp ins(%d : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: %[[TO:.*]] = bufferization.to_buffer %[[W]] read_only
+  // CHECK: call @store{{.*}}(%{{.*}}, %[[TO]], %{{.*}})
+  %s = offload.store %next : tensor<4xf32> -> <!below>
+  %below = offload.wait %s : <!below>
+  // CHECK: call @half(%{{.*}}) {hp.written_over = array<i64: 0, 0>}
+  %g = offload.prefetch %v : !below -> <tensor<4xf32>>
+  %dv = offload.wait %g : <tensor<4xf32>>
+  %h = func.call @half(%dv) : (tensor<4xf32>) -> tensor<4xf32>
+  %t = offload.store %h : tensor<4xf32> -> <!below>
+  %belowv = offload.wait %t : <!below>
+  // CHECK: return %[[W]], %[[V]]
+  return %below, %belowv : !below, !below
+}
+
+// Not where the old one is fetched again afterwards.
+// CHECK-LABEL: func.func @still_read(
+func.func @still_read(%w: !below {hp.name = "w"}, %x: tensor<4xf32>) -> (!below {hp.updates = "w"}, tensor<4xf32>) {
+  // CHECK: %[[OWN:.*]] = memref.alloc() {{.*}} : memref<4xf32, #offload.tier<pool>>
+  // CHECK: call @store{{.*}}(%{{.*}}, %[[OWN]], %{{.*}})
+  %s = offload.store %x : tensor<4xf32> -> <!below>
+  %below = offload.wait %s : <!below>
+  %f = offload.prefetch %w : !below -> <tensor<4xf32>>
+  %d = offload.wait %f : <tensor<4xf32>>
+  return %below, %d : !below, tensor<4xf32>
+}
+
 // CHECK-LABEL: func.func private @store(
 // CHECK-DAG: %[[HOST:.*]] = llvm.mlir.constant(2 : i32)
 // CHECK-DAG: %[[DEVICE:.*]] = llvm.mlir.constant(0 : i32)

@@ -74,3 +74,12 @@ func.func @written(%x: tensor<4xf32> {hp.name = "x"}) -> tensor<4xf32> attribute
   %a = arith.negf %x : tensor<4xf32>
   return %a : tensor<4xf32>
 }
+
+// -----
+
+// expected-error @below {{expected the only result of an op to be computed again before another op but got}}
+func.func @argument_again(%x: tensor<4xf32>) -> tensor<4xf32> attributes {
+    offload.moves = [#offload.move<value = 0, tier = <pool>, evict_after = -1, free_before = 0, prefetch_before = 0, clean = false, recomputed = true>]} {
+  %a = arith.negf %x : tensor<4xf32>
+  return %a : tensor<4xf32>
+}

@@ -135,6 +135,31 @@ func.func @updated_and_moved(%w: tensor<4xf32> {hp.name = "w"}, %x: tensor<4xf32
 
 // -----
 
+// What is computed again is not copied: its maker runs again, of what was fetched for it, right before the next use.
+// CHECK-LABEL: func.func @again(
+// CHECK-SAME: %[[W:.*]]: tensor<4xf32, #offload.tier<pool>>
+// CHECK-NOT: offload.store
+func.func @again(%w: tensor<4xf32>) -> tensor<4xf32> attributes {
+    offload.moves = [#offload.move<value = 0, tier = <pool>, evict_after = 3, free_before = 4, prefetch_before = 0, clean = true>,
+                     #offload.move<value = 0, tier = <pool>, evict_after = 0, free_before = 1, prefetch_before = 2, clean = true>,
+                     #offload.move<value = 1, tier = <pool>, evict_after = 1, free_before = 2, prefetch_before = 3, clean = false, recomputed = true>]} {
+  // CHECK: %[[A:.*]] = arith.negf
+  %a = arith.negf %w : tensor<4xf32>
+  // CHECK: %[[B:.*]] = arith.addf %[[A]], %[[A]]
+  %b = arith.addf %a, %a : tensor<4xf32>
+  // CHECK: offload.detach %[[A]]
+  // CHECK: %[[F:.*]] = offload.prefetch %[[W]]
+  // CHECK: %[[C:.*]] = arith.mulf %[[B]], %[[B]]
+  %c = arith.mulf %b, %b : tensor<4xf32>
+  // CHECK: %[[D:.*]] = offload.wait %[[F]]
+  // CHECK: %[[AGAIN:.*]] = arith.negf %[[D]] {hp.again}
+  // CHECK: arith.addf %[[C]], %[[AGAIN]]
+  %d = arith.addf %c, %a : tensor<4xf32>
+  return %d : tensor<4xf32>
+}
+
+// -----
+
 // A use in a region is a use.
 // CHECK-LABEL: func.func @region(
 func.func @region(%w: tensor<4xf32>, %x: tensor<4xf32>, %c: i1) -> tensor<4xf32> attributes {

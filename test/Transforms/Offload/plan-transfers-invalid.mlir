@@ -69,7 +69,7 @@ module attributes {supernode.machine = #machine} {
   // expected-note @below {{the device has 1000 B; with all of 1152 B nothing would have to move}}
   func.func @main(%x: tensor<48xf32>, %y: tensor<48xf32>) -> tensor<48xf32> {
     %e = tensor.empty() : tensor<48xf32>
-    %a = linalg.exp ins(%x : tensor<48xf32>) outs(%e : tensor<48xf32>) -> tensor<48xf32>
+    %a = supernode.task "once" ins(%x : tensor<48xf32>) outs(%e : tensor<48xf32>) {seconds = 1.0e-6 : f64}
     %b = linalg.exp ins(%y : tensor<48xf32>) outs(%e : tensor<48xf32>) -> tensor<48xf32>
     %c = linalg.exp ins(%b : tensor<48xf32>) outs(%e : tensor<48xf32>) -> tensor<48xf32>
     %d = linalg.add ins(%a, %c : tensor<48xf32>, tensor<48xf32>) outs(%e : tensor<48xf32>) -> tensor<48xf32>

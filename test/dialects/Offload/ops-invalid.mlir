@@ -175,3 +175,8 @@ func.func @row_shape(%t: tensor<8x4xf32, #offload.tier<pool>>, %i: tensor<2xi64>
   %f = offload.prefetch_rows %t at %i : tensor<8x4xf32, #offload.tier<pool>>, tensor<2xi64> -> <tensor<4x2xf32>>
   return
 }
+
+// -----
+
+// expected-error @below {{expected what lives in a tier between steps to be copied but got one that is recomputed}}
+#around = #offload.move<value = 0, tier = <pool>, evict_after = 3, free_before = 4, prefetch_before = 0, clean = true, recomputed = true>

@@ -19,10 +19,15 @@ Array = NDArray[Any]
 Execute = Callable[..., list[Array]]
 
 
+TARGET = "cpu"
+"""What is compiled for, and run on: test_cuda.py sets it to ``cuda`` for tests that it takes from other files."""
+
+
 def compile_text(text: str, path: Path, cache: Path | None = None) -> Path:
     """Compile a module to a shared object at ``path``."""
     module = parse_program(text, "test.mlir", make_context())
-    _hyperparallel.compile_program(module, str(path), str(cache) if cache else "", 2)
+    kernels = [str(path.with_name("kernels.ptx")), "sm_80"] if TARGET == "cuda" else []
+    _hyperparallel.compile_program(module, str(path), str(cache) if cache else "", 2, *kernels)
     return path
 
 
@@ -33,7 +38,7 @@ def run_program(path: Path, inputs: Sequence[Array], devices: int = 1) -> tuple[
     for filled in results:
         for array in filled:
             array.reshape(-1).view(np.uint8)[...] = 0x5A  # Not what an empty buffer happens to hold.
-    with Runtime(devices=devices) as runtime:
+    with Runtime(devices, backend=TARGET) as runtime:
         program = runtime.load(path)
         statistics = runtime.run(
             [

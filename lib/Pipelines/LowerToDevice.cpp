@@ -1,0 +1,73 @@
+//===- LowerToDevice.cpp - Phase 7 for a device with kernels --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Contract in:  the program of one device (phase 5 or 6), as for the CPU.
+// Contract out: the LLVM dialect. The module is the host's program: entries
+//   `hp_entry_*`, and calls of `hp_rt_*` through slots that the back end sets.
+//   The nested module @hp_device holds kernels for NVVM.
+//
+//   tensors   as for the CPU: the same ops fuse
+//   buffers   as for the CPU, but that groups become kernels of the device
+//   kernels   launches on the host, kernels in @hp_device and lowered there;
+//             f16 and bf16 are native, elementary functions are polynomials
+//   host      as for the CPU, then the imports are bound
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Pipelines/LowerToDevice.h"
+
+#include "lib/Conversion/Passes.h"
+#include "lib/Pipelines/LowerToCPU.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace mlir::hyperparallel {
+
+static void addKernelPasses(OpPassManager &manager) {
+  manager.addPass(math::createMathExtendToSupportedTypes());
+  manager.addPass(createExpandMath());
+  arith::ArithEmulateUnsupportedFloatsOptions floats;
+  floats.sourceTypeStrs = {"bf16"};
+  floats.targetTypeStr = "f32";
+  manager.addPass(arith::createArithEmulateUnsupportedFloats(floats));
+  manager.addPass(arith::createArithExpandOpsPass());
+  manager.addPass(memref::createExpandStridedMetadataPass());
+  manager.addPass(createLowerAffinePass());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createConvertDeviceToLLVM());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}
+
+void buildLowerToDevicePipeline(OpPassManager &manager) {
+  addTensorPasses(manager);
+  addBufferPasses(manager, KernelKind::Device);
+  manager.addPass(createLaunchDeviceKernels());
+  addKernelPasses(manager.nest<ModuleOp>());
+  addLoopPasses(manager);
+  manager.addPass(createBindRuntimeImports());
+}
+
+void registerLowerToDevicePipeline() {
+  PassPipelineRegistration<>(
+      "hp-lower-to-device",
+      "Lower the program of one device to kernels for NVVM, and a program of "
+      "the host in the LLVM dialect",
+      [](OpPassManager &manager) { buildLowerToDevicePipeline(manager); });
+}
+
+} // namespace mlir::hyperparallel

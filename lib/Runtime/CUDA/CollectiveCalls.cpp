@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- CollectiveCalls.cpp - Collectives of programs through NCCL --------===//
+//
+// Every collective runs on the device's COMM stream, after what the compute
+// stream has queued; the compute stream waits for it at once, or at hp_rt_wait.
+// So all members queue the same operations on one stream, in program order,
+// which is what NCCL asks for.
+//
+// NCCL gathers and scatters whole buffers. Where the dimension is not the
+// outermost one, blocks pass through a buffer in which they are contiguous;
+// copies of rows bring them there and back. That buffer counts as the
+// program's.
+//
+// What NCCL has no operation for is sends and receives in a group: all-to-all,
+// permute and halo exchange.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/CUDA/Collectives.h"
+
+#include <algorithm>
+
+namespace hyperparallel::runtime::cuda {
+
+namespace {
+
+/// A group as one of its members sees it.
+struct Group {
+  std::vector<int64_t> ids; ///< of its members in the mesh, by rank
+  int rank = 0;
+  nccl::Comm comm = nullptr; ///< null in a group of one
+  int64_t size() const { return static_cast<int64_t>(ids.size()); }
+};
+
+int64_t indexOf(int64_t id, const hp_axis *axes, int64_t count) {
+  int64_t index = 0;
+  for (int64_t i = 0; i < count; ++i)
+    index = index * axes[i].size + id / axes[i].stride % axes[i].size;
+  return index;
+}
+
+int64_t withIndex(int64_t id, const hp_axis *axes, int64_t count,
+                  int64_t index) {
+  for (int64_t i = count; i-- > 0; index /= axes[i].size)
+    id += (index % axes[i].size - id / axes[i].stride % axes[i].size) *
+          axes[i].stride;
+  return id;
+}
+
+/// The device of the current run that has a place in the caller's mesh.
+const Device *deviceAt(const Device &device, int64_t id) {
+  for (const Device *other : device.context->launched)
+    if (other->launch.group == device.launch.group && other->launch.rank == id)
+      return other;
+  return nullptr;
+}
+
+hp_status findGroup(Device &device, std::vector<int64_t> ids, Group &out) {
+  out.ids = std::move(ids);
+  std::string key = std::to_string(device.context->generation);
+  for (size_t rank = 0; rank < out.ids.size(); ++rank) {
+    const Device *member = deviceAt(device, out.ids[rank]);
+    if (!member)
+      return fail(HP_INVALID_ARGUMENT,
+                  "a collective's axes name device %lld of a mesh of %lld",
+                  static_cast<long long>(out.ids[rank]),
+                  static_cast<long long>(device.meshSize));
+    if (member == &device)
+      out.rank = static_cast<int>(rank);
+    key += " " + std::to_string(member->ordinal);
+  }
+  if (out.size() == 1)
+    return HP_OK;
+  Nccl &nccl = device.context->collectives;
+  nccl::Comm &comm = device.comms[key];
+  if (!comm) {
+    nccl::UniqueId id;
+    hp_status status = nccl.load();
+    if (status == HP_OK)
+      status = nccl.meet(key, out.rank == 0, device.context->stopping, &id);
+    if (status == HP_OK)
+      status = nccl.check(
+          nccl.init(&comm, static_cast<int>(out.size()), id, out.rank),
+          "joining a group of devices");
+    if (status != HP_OK)
+      return status;
+  }
+  out.comm = comm;
+  return HP_OK;
+}
+
+hp_status findGroup(Device &device, const hp_axis *axes, int64_t count,
+                    Group &out) {
+  int64_t size = 1;
+  for (int64_t i = 0; i < count; ++i)
+    size *= axes[i].size;
+  std::vector<int64_t> ids(size);
+  for (int64_t index = 0; index < size; ++index)
+    ids[index] = withIndex(device.launch.rank, axes, count, index);
+  return findGroup(device, std::move(ids), out);
+}
+
+/// All devices of the caller's mesh.
+hp_status findMesh(Device &device, Group &out) {
+  std::vector<int64_t> ids(device.meshSize);
+  for (int64_t id = 0; id < device.meshSize; ++id)
+    ids[id] = id;
+  return findGroup(device, std::move(ids), out);
+}
+
+//===----------------------------------------------------------------------===//
+// Operations on the COMM stream
+//===----------------------------------------------------------------------===//
+
+/// One collective while it is queued. Temporary buffers go when it does.
+class Queue {
+public:
+  Queue(Device &device, const Group &group)
+      : device(device), driver(device.context->driver),
+        nccl(device.context->collectives), group(group),
+        stream(device.streams[HP_STREAM_COMM]) {}
+  ~Queue() {
+    for (void *buffer : buffers)
+      freeMemory(device, buffer, stream);
+  }
+
+  hp_status temporary(int64_t bytes, char **out) {
+    void *pointer = nullptr;
+    hp_status status = allocateMemory(device, HP_TIER_DEVICE, bytes,
+                                      /*ofRun=*/true, stream, &pointer);
+    if (status == HP_OK)
+      buffers.push_back(pointer);
+    *out = static_cast<char *>(pointer);
+    return status;
+  }
+
+  hp_status copyRows(void *to, int64_t toPitch, const void *from,
+                     int64_t fromPitch, int64_t width, int64_t rows) {
+    if (width * rows == 0)
+      return HP_OK;
+    Copy2D copy = {};
+    copy.srcMemoryType = copy.dstMemoryType = MemoryUnified;
+    copy.srcDevice = reinterpret_cast<DevicePointer>(from);
+    copy.dstDevice = reinterpret_cast<DevicePointer>(to);
+    copy.srcPitch = static_cast<size_t>(rows > 1 ? fromPitch : width);
+    copy.dstPitch = static_cast<size_t>(rows > 1 ? toPitch : width);
+    copy.widthInBytes = static_cast<size_t>(width);
+    copy.height = static_cast<size_t>(rows);
+    return driver.check(driver.copy2DAsync(&copy, stream), "moving blocks");
+  }
+
+  hp_status clear(void *to, int64_t bytes) {
+    return bytes == 0 ? HP_OK
+                      : driver.check(driver.setBytesAsync(
+                                         reinterpret_cast<DevicePointer>(to), 0,
+                                         static_cast<size_t>(bytes), stream),
+                                     "clearing a window");
+  }
+
+  /// Sends `size[r]` bytes at `from[r]` to each rank, and receives as many as
+  /// the other says at `to[r]`.
+  hp_status exchange(const std::vector<const char *> &from,
+                     const std::vector<int64_t> &sent,
+                     const std::vector<char *> &to,
+                     const std::vector<int64_t> &received) {
+    int result = nccl.groupStart();
+    for (int64_t rank = 0; rank < group.size(); ++rank) {
+      int peer = static_cast<int>(rank);
+      if (result == 0 && sent[rank] > 0)
+        result = nccl.send(from[rank], static_cast<size_t>(sent[rank]),
+                           nccl::Int8, peer, group.comm, stream);
+      if (result == 0 && received[rank] > 0)
+        result = nccl.recv(to[rank], static_cast<size_t>(received[rank]),
+                           nccl::Int8, peer, group.comm, stream);
+      if (rank != group.rank)
+        moved += received[rank];
+    }
+    int ended = nccl.groupEnd();
+    return nccl.check(result ? result : ended, "exchanging blocks");
+  }
+
+  Device &device;
+  Driver &driver;
+  Nccl &nccl;
+  const Group &group;
+  StreamHandle stream;
+  int64_t moved = 0;
+
+private:
+  std::vector<void *> buffers;
+};
+
+int64_t bytesOf(int64_t dtype) {
+  static const int64_t bytes[] = {1, 1, 2, 4, 8, 2, 2, 4, 8};
+  return dtype >= HP_I1 && dtype <= HP_F64 ? bytes[dtype] : 0;
+}
+
+/// NCCL's words for a reduction, or HP_UNIMPLEMENTED.
+hp_status findReduction(int64_t dtype, int64_t op, int *type, int *how) {
+  static const int types[] = {nccl::Uint8,    nccl::Int8,    -1,
+                              nccl::Int32,    nccl::Int64,   nccl::Float16,
+                              nccl::Bfloat16, nccl::Float32, nccl::Float64};
+  *type = bytesOf(dtype) > 0 ? types[dtype] : -1;
+  bool isFloat = dtype >= HP_F16;
+  *how = op == HP_SUM              ? nccl::Sum
+         : op == HP_MAX            ? nccl::Max
+         : op == HP_MIN            ? nccl::Min
+         : op == HP_PROD           ? nccl::Prod
+         : op == HP_AVG && isFloat ? nccl::Avg
+                                   : -1;
+  if (dtype == HP_I1) // bytes of 0 and 1
+    *how = op == HP_OR                     ? nccl::Max
+           : op == HP_AND || op == HP_PROD ? nccl::Min
+                                           : -1;
+  if (*type >= 0 && *how >= 0)
+    return HP_OK;
+  return fail(HP_UNIMPLEMENTED,
+              "NCCL has no reduction %lld of elements of type %lld",
+              static_cast<long long>(op), static_cast<long long>(dtype));
+}
+
+hp_status gather(Queue &queue, const void *in, void *out, int64_t outer,
+                 int64_t width) {
+  const Group &group = queue.group;
+  char *blocks = static_cast<char *>(out);
+  hp_status status = HP_OK;
+  if (outer > 1)
+    status = queue.temporary(outer * width * group.size(), &blocks);
+  if (status == HP_OK)
+    status = queue.nccl.check(
+        queue.nccl.allGather(in, blocks, static_cast<size_t>(outer * width),
+                             nccl::Int8, group.comm, queue.stream),
+        "gathering");
+  for (int64_t rank = 0; status == HP_OK && outer > 1 && rank < group.size();
+       ++rank)
+    status = queue.copyRows(static_cast<char *>(out) + rank * width,
+                            group.size() * width, blocks + rank * outer * width,
+                            width, width, outer);
+  queue.moved = (group.size() - 1) * outer * width;
+  return status;
+}
+
+hp_status scatter(Queue &queue, const void *in, void *out, int64_t outer,
+                  int64_t count, int64_t dtype, int type, int how) {
+  const Group &group = queue.group;
+  int64_t width = count * bytesOf(dtype);
+  const char *blocks = static_cast<const char *>(in);
+  hp_status status = HP_OK;
+  if (outer > 1) {
+    char *packed = nullptr;
+    status = queue.temporary(outer * width * group.size(), &packed);
+    for (int64_t rank = 0; status == HP_OK && rank < group.size(); ++rank)
+      status = queue.copyRows(packed + rank * outer * width, width,
+                              blocks + rank * width, group.size() * width,
+                              width, outer);
+    blocks = packed;
+  }
+  queue.moved = (group.size() - 1) * outer * width;
+  return status != HP_OK
+             ? status
+             : queue.nccl.check(queue.nccl.reduceScatter(
+                                    blocks, out,
+                                    static_cast<size_t>(outer * count), type,
+                                    how, group.comm, queue.stream),
+                                "reducing and scattering");
+}
+
+hp_status toAll(Queue &queue, const void *in, void *out, int64_t rank,
+                const int64_t *shape, int64_t split, int64_t concat,
+                int64_t elementBytes) {
+  int64_t size = queue.group.size();
+  auto product = [&](int64_t begin, int64_t end) {
+    int64_t result = 1;
+    for (int64_t i = begin; i < end; ++i)
+      result *= i == split ? shape[i] / size : shape[i];
+    return result;
+  };
+  int64_t block = product(0, rank) * elementBytes;
+  // Rows of a block: in the input along split, in the output along concat.
+  int64_t inRows = product(0, split);
+  int64_t inWidth = product(split, rank) * elementBytes;
+  int64_t outRows = product(0, concat);
+  int64_t outWidth = product(concat, rank) * elementBytes;
+  char *packed = nullptr, *arrived = nullptr;
+  hp_status status = queue.temporary(block * size, &packed);
+  if (status == HP_OK)
+    status = queue.temporary(block * size, &arrived);
+  for (int64_t r = 0; status == HP_OK && r < size; ++r)
+    status = queue.copyRows(packed + r * block, inWidth,
+                            static_cast<const char *>(in) + r * inWidth,
+                            size * inWidth, inWidth, inRows);
+  std::vector<const char *> from(size);
+  std::vector<char *> to(size);
+  for (int64_t r = 0; r < size; ++r) {
+    from[r] = packed + r * block;
+    to[r] = arrived + r * block;
+  }
+  std::vector<int64_t> bytes(size, block);
+  if (status == HP_OK)
+    status = queue.exchange(from, bytes, to, bytes);
+  for (int64_t r = 0; status == HP_OK && r < size; ++r)
+    status =
+        queue.copyRows(static_cast<char *>(out) + r * outWidth, size * outWidth,
+                       arrived + r * block, outWidth, outWidth, outRows);
+  return status;
+}
+
+hp_status halo(Queue &queue, const void *in, void *out, int64_t outer,
+               int64_t inDim, int64_t inner, int64_t global, int64_t stride,
+               int64_t lo, int64_t length) {
+  const Group &group = queue.group;
+  int64_t size = group.size();
+  // What the receiver's window has of the sender's block: global positions.
+  auto overlap = [&](int64_t sender, int64_t receiver, int64_t &begin,
+                     int64_t &end) {
+    begin = std::max(receiver * stride + lo, sender * inDim);
+    end = std::min(
+        {receiver * stride + lo + length, (sender + 1) * inDim, global});
+    return std::max<int64_t>(end - begin, 0);
+  };
+  hp_status status = queue.clear(out, outer * length * inner);
+  std::vector<const char *> from(size);
+  std::vector<char *> to(size);
+  std::vector<int64_t> sent(size), received(size);
+  int64_t begin = 0, end = 0;
+  for (int64_t r = 0; status == HP_OK && r < size; ++r) {
+    char *packed = nullptr, *arrived = nullptr;
+    int64_t count = overlap(group.rank, r, begin, end);
+    sent[r] = count * inner * outer;
+    if (sent[r] > 0) {
+      status = queue.temporary(sent[r], &packed);
+      if (status == HP_OK)
+        status = queue.copyRows(packed, count * inner,
+                                static_cast<const char *>(in) +
+                                    (begin - group.rank * inDim) * inner,
+                                inDim * inner, count * inner, outer);
+    }
+    received[r] = overlap(r, group.rank, begin, end) * inner * outer;
+    if (status == HP_OK && received[r] > 0)
+      status = queue.temporary(received[r], &arrived);
+    from[r] = packed;
+    to[r] = arrived;
+  }
+  if (status == HP_OK && size > 1)
+    status = queue.exchange(from, sent, to, received);
+  for (int64_t r = 0; status == HP_OK && r < size; ++r) {
+    int64_t count = overlap(r, group.rank, begin, end);
+    int64_t at = begin - (group.rank * stride + lo);
+    status = queue.copyRows(static_cast<char *>(out) + at * inner,
+                            length * inner, size > 1 ? to[r] : from[r],
+                            count * inner, count * inner, outer);
+  }
+  return status;
+}
+
+//===----------------------------------------------------------------------===//
+// What programs call
+//===----------------------------------------------------------------------===//
+
+/// Queues a collective on the COMM stream. In a group of one it is a copy on
+/// the compute stream, of `aloneBytes`.
+template <typename Operation>
+hp_status queueCollective(Device &device, hp_collective kind,
+                          const Group &group, const void *in, void *out,
+                          int64_t aloneBytes, void **started,
+                          Operation operation) {
+  Driver &driver = device.context->driver;
+  StreamHandle compute = device.streams[HP_STREAM_COMPUTE];
+  StreamHandle comm = device.streams[HP_STREAM_COMM];
+  auto transfer = std::make_unique<Transfer>();
+  Result result = followStream(device, comm, compute);
+  hp_status status = driver.check(result, "ordering a collective");
+  if (status == HP_OK) {
+    Queue queue(device, group);
+    if (group.size() > 1 || aloneBytes < 0) {
+      status = operation(queue);
+      device.stats.collectives[kind] += group.size() > 1;
+      device.stats.moved[kind] += queue.moved;
+    } else if (aloneBytes > 0 && in != out) {
+      status =
+          driver.check(driver.copyAsync(reinterpret_cast<DevicePointer>(out),
+                                        reinterpret_cast<DevicePointer>(in),
+                                        static_cast<size_t>(aloneBytes), comm),
+                       "copying");
+    }
+  }
+  if (status == HP_OK) {
+    result = takeEvent(device, &transfer->done);
+    if (result == Success)
+      result = driver.eventRecord(transfer->done, comm);
+    status = driver.check(result, "ordering a collective");
+  }
+  if (status != HP_OK)
+    return status;
+  device.transfers.push_back(std::move(transfer));
+  *started = device.transfers.back().get();
+  return HP_OK;
+}
+
+/// Runs the body of a call, which returns a status and holds what it needs;
+/// only then may the program be left.
+template <typename Body>
+void *startCall(Body body) {
+  Device &device = currentDevice();
+  void *started = nullptr;
+  proceed(device, body(device, &started));
+  return started;
+}
+
+void *gatherStart(const void *in, void *out, int64_t outer, int64_t dim,
+                  int64_t inner, int32_t dtype, const hp_axis *axes,
+                  int64_t naxes) {
+  return startCall([&](Device &device, void **started) -> hp_status {
+    Group group;
+    hp_status status = findGroup(device, axes, naxes, group);
+    if (status != HP_OK)
+      return status;
+    int64_t width = dim * inner * bytesOf(dtype);
+    return queueCollective(
+        device, HP_ALL_GATHER, group, in, out, outer * width, started,
+        [&](Queue &queue) { return gather(queue, in, out, outer, width); });
+  });
+}
+
+void *reduceStart(const void *in, void *out, int64_t count, int32_t dtype,
+                  int32_t op, const hp_axis *axes, int64_t naxes) {
+  return startCall([&](Device &device, void **started) -> hp_status {
+    Group group;
+    hp_status status = findGroup(device, axes, naxes, group);
+    if (status != HP_OK)
+      return status;
+    int type = 0, how = 0;
+    if (group.size() > 1)
+      status = findReduction(dtype, op, &type, &how);
+    if (status != HP_OK)
+      return status;
+    return queueCollective(
+        device, HP_ALL_REDUCE, group, in, out, count * bytesOf(dtype), started,
+        [&](Queue &queue) {
+          queue.moved =
+              2 * (group.size() - 1) * count * bytesOf(dtype) / group.size();
+          return queue.nccl.check(
+              queue.nccl.allReduce(in, out, static_cast<size_t>(count), type,
+                                   how, group.comm, queue.stream),
+              "reducing");
+        });
+  });
+}
+
+void *scatterStart(const void *in, void *out, int64_t outer, int64_t dim,
+                   int64_t inner, int32_t dtype, int32_t op,
+                   const hp_axis *axes, int64_t naxes) {
+  return startCall([&](Device &device, void **started) -> hp_status {
+    Group group;
+    hp_status status = findGroup(device, axes, naxes, group);
+    if (status != HP_OK)
+      return status;
+    int type = 0, how = 0;
+    if (group.size() > 1)
+      status = findReduction(dtype, op, &type, &how);
+    if (status != HP_OK)
+      return status;
+    return queueCollective(
+        device, HP_REDUCE_SCATTER, group, in, out,
+        outer * dim * inner * bytesOf(dtype), started, [&](Queue &queue) {
+          return scatter(queue, in, out, outer, dim * inner, dtype, type, how);
+        });
+  });
+}
+
+void *toAllStart(const void *in, void *out, int64_t rank, const int64_t *shape,
+                 int64_t split, int64_t concat, int64_t elementBytes,
+                 const hp_axis *axes, int64_t naxes) {
+  return startCall([&](Device &device, void **started) -> hp_status {
+    Group group;
+    hp_status status = findGroup(device, axes, naxes, group);
+    if (status != HP_OK)
+      return status;
+    int64_t bytes = elementBytes;
+    for (int64_t i = 0; i < rank; ++i)
+      bytes *= shape[i];
+    return queueCollective(device, HP_ALL_TO_ALL, group, in, out, bytes,
+                           started, [&](Queue &queue) {
+                             return toAll(queue, in, out, rank, shape, split,
+                                          concat, elementBytes);
+                           });
+  });
+}
+
+void *permuteStart(const void *in, void *out, int64_t bytes,
+                   const hp_axis *from, int64_t numFrom, const hp_axis *to,
+                   int64_t numTo) {
+  return startCall([&](Device &device, void **started) -> hp_status {
+    Group group;
+    hp_status status = findMesh(device, group);
+    if (status != HP_OK)
+      return status;
+    auto sourceOf = [&](int64_t id) {
+      return withIndex(id, from, numFrom, indexOf(id, to, numTo));
+    };
+    int64_t size = group.size(), self = device.launch.rank;
+    std::vector<const char *> sources(size, static_cast<const char *>(in));
+    std::vector<char *> targets(size, static_cast<char *>(out));
+    std::vector<int64_t> sent(size, 0), received(size, 0);
+    for (int64_t id = 0; id < size; ++id)
+      sent[id] = sourceOf(id) == self ? bytes : 0;
+    received[sourceOf(self)] = bytes;
+    return queueCollective(
+        device, HP_PERMUTE, group, in, out, bytes, started, [&](Queue &queue) {
+          return queue.exchange(sources, sent, targets, received);
+        });
+  });
+}
+
+void *haloStart(const void *in, void *out, int64_t outer, int64_t inDim,
+                int64_t inner, int64_t global, int64_t stride, int64_t lo,
+                int64_t length, const hp_axis *axes, int64_t naxes) {
+  return startCall([&](Device &device, void **started) -> hp_status {
+    Group group;
+    hp_status status = findGroup(device, axes, naxes, group);
+    if (status != HP_OK)
+      return status;
+    return queueCollective(device, HP_HALO_EXCHANGE, group, in, out,
+                           /*aloneBytes=*/-1, started, [&](Queue &queue) {
+                             return halo(queue, in, out, outer, inDim, inner,
+                                         global, stride, lo, length);
+                           });
+  });
+}
+
+/// The form that is waited for at once.
+template <auto Start>
+struct AtOnce;
+template <typename... Arguments, void *(*Start)(Arguments...)>
+struct AtOnce<Start> {
+  static void call(Arguments... arguments) {
+    waitForTransfer(Start(arguments...));
+  }
+};
+
+} // namespace
+
+void *findCollective(const char *name) {
+  static const Import imports[] = {
+      makeImport("hp_rt_all_gather", AtOnce<gatherStart>::call),
+      makeImport("hp_rt_all_gather_start", gatherStart),
+      makeImport("hp_rt_all_reduce", AtOnce<reduceStart>::call),
+      makeImport("hp_rt_all_reduce_start", reduceStart),
+      makeImport("hp_rt_reduce_scatter", AtOnce<scatterStart>::call),
+      makeImport("hp_rt_reduce_scatter_start", scatterStart),
+      makeImport("hp_rt_all_to_all", AtOnce<toAllStart>::call),
+      makeImport("hp_rt_all_to_all_start", toAllStart),
+      makeImport("hp_rt_permute", AtOnce<permuteStart>::call),
+      makeImport("hp_rt_permute_start", permuteStart),
+      makeImport("hp_rt_halo_exchange", AtOnce<haloStart>::call),
+      makeImport("hp_rt_wait", waitForTransfer),
+  };
+  return findIn(imports, sizeof(imports) / sizeof(*imports), name);
+}
+
+void forgetGroups(Device &device) {
+  for (auto &entry : device.comms)
+    if (entry.second)
+      device.context->collectives.destroy(entry.second);
+  device.comms.clear();
+}
+
+} // namespace hyperparallel::runtime::cuda

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- Collectives.h - What the calls of compiled programs share ---------===//
+//
+// Every function of a program's slots leaves the program by longjmp where it
+// fails, so none may hold an object with a destructor when it calls `proceed`
+// with a failure; what has one lives in functions that return a status.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_LIB_RUNTIME_CUDA_COLLECTIVES_H
+#define HYPERPARALLEL_LIB_RUNTIME_CUDA_COLLECTIVES_H
+
+#include "lib/Runtime/CUDA/Device.h"
+
+namespace hyperparallel::runtime::cuda {
+
+/// The device of the calling thread's program.
+Device &currentDevice();
+/// Leaves the program if the step failed, or if the run is being stopped.
+void proceed(Device &device, hp_status status);
+/// An event of the device's stock.
+Result takeEvent(Device &device, EventHandle *out);
+/// Makes `later` go on when all that is queued on `earlier` is done.
+Result followStream(Device &device, StreamHandle later, StreamHandle earlier);
+/// Makes the compute stream go on when a transfer is done, and ends it.
+void waitForTransfer(void *transfer);
+
+struct Import {
+  const char *name;
+  void *function;
+};
+template <typename Fn>
+Import makeImport(const char *name, Fn *function) {
+  return {name, reinterpret_cast<void *>(function)};
+}
+void *findIn(const Import *imports, size_t count, const char *name);
+
+/// The function behind a slot of a collective; null if there is none.
+void *findCollective(const char *name);
+/// Leaves all groups.
+void forgetGroups(Device &device);
+
+} // namespace hyperparallel::runtime::cuda
+
+#endif // HYPERPARALLEL_LIB_RUNTIME_CUDA_COLLECTIVES_H

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- Device.h - GPUs, their memory, and the context of "cuda" ----------===//
+//
+// A context has the primary context of each GPU that it uses. A GPU has a
+// thread that enters compiled programs, and four streams: what a program
+// queues goes to the compute stream, but for copies between tiers (H2D and D2H
+// streams) and collectives that were started (COMM stream), which the compute
+// stream meets again by events.
+//
+// Memory that a program allocates is ordered by the compute stream: it may be
+// handed out again as soon as it is freed, since all uses are on that stream or
+// were waited for by it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_LIB_RUNTIME_CUDA_DEVICE_H
+#define HYPERPARALLEL_LIB_RUNTIME_CUDA_DEVICE_H
+
+#include "lib/Runtime/CUDA/CublasLt.h"
+#include "lib/Runtime/CUDA/Driver.h"
+#include "lib/Runtime/CUDA/Nccl.h"
+#include "lib/Runtime/hp_backend.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <csetjmp>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace hyperparallel::runtime::cuda {
+
+struct Context;
+struct Program;
+
+/// The books of one device's memory.
+class Memory {
+public:
+  struct Block {
+    int64_t bytes;
+    int tier;
+    bool ofRun;   ///< allocated by a program, and freed when its run ends
+    bool ordered; ///< by a stream, as cuMemAllocAsync does it
+  };
+  struct Tier {
+    int64_t limit = -1, used = 0, peak = 0;
+  };
+
+  hp_status setLimit(int tier, int64_t limit);
+  hp_status info(int tier, int64_t *limit, int64_t *used, int64_t *peak);
+  hp_status resetPeak(int tier);
+  /// Counts bytes in a tier, or refuses.
+  hp_status take(int tier, int64_t bytes);
+  void giveBack(int tier, int64_t bytes);
+  void add(void *pointer, Block block);
+  /// Forgets a block; false if there is none.
+  bool remove(void *pointer, Block *out);
+  std::vector<std::pair<void *, Block>> blocksOfRun();
+
+  static int64_t rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+private:
+  std::mutex mutex;
+  Tier tiers[HP_TIER_COUNT];
+  std::unordered_map<void *, Block> blocks;
+};
+
+constexpr int MaxArguments = 512;
+constexpr unsigned EventWithoutTiming = 2;
+
+/// What cuBLASLt has been told and has answered about a kind of product.
+struct ProductPlan {
+  lt::MatmulDesc desc = nullptr;
+  lt::Layout a = nullptr, b = nullptr, c = nullptr;
+  lt::Heuristic algorithm = {};
+};
+
+/// A copy between tiers that a program started.
+struct Transfer {
+  EventHandle done;
+};
+
+struct Device {
+  const hp_backend_v1 *backend;
+  Context *context;
+  int ordinal;
+  DeviceNumber number;
+  ContextHandle handle = nullptr;
+  int capability = 0; ///< 80 for sm_80
+  std::string name;
+  StreamHandle streams[4] = {};
+  Memory memory;
+  std::mutex cacheMutex;                           ///< guards pinned
+  std::unordered_multimap<int64_t, void *> pinned; ///< freed, by size
+  std::mutex planMutex;                            ///< guards the two below
+  lt::Handle products = nullptr;
+  std::unordered_map<std::string, ProductPlan> plans; ///< by kind of product
+  void *workspace = nullptr;
+  int32_t *assertionWord = nullptr; ///< pinned
+  /// Kernels that the running program has launched, by the address of the name.
+  std::unordered_map<const char *, FunctionHandle> functions;
+
+  std::map<std::string, nccl::Comm> comms; ///< by members
+  // The current run.
+  std::thread thread;
+  hp_launch launch = {};
+  hp_entry_fn entry = nullptr;
+  hp_device_stats stats = {};
+  int64_t meshSize = 1;
+  hp_status status = HP_OK;
+  std::string message;
+  std::vector<std::unique_ptr<Transfer>> transfers;
+  std::vector<EventHandle> freeEvents;
+};
+
+struct Context {
+  const hp_backend_v1 *backend;
+  Driver driver;
+  CublasLt products;
+  Nccl collectives;
+  /// Counts runs that failed: groups are made anew after one.
+  int64_t generation = 0;
+  std::string driverPath;
+  std::vector<std::unique_ptr<Device>> devices;
+  std::mutex programMutex; ///< guards programs
+  std::set<Program *> programs;
+
+  std::mutex runMutex; ///< guards the five below
+  std::condition_variable runChanged;
+  int running = 0;
+  bool reported = true;
+  int64_t start = 0, end = 0;
+  std::vector<Device *> launched;
+  std::atomic<bool> stopping{false};
+  std::string reason;
+};
+
+struct Stream {
+  const hp_backend_v1 *backend;
+  Device *device;
+  StreamHandle handle;
+};
+
+struct Event {
+  const hp_backend_v1 *backend;
+  Device *device;
+  EventHandle handle;
+  bool recorded = false;
+};
+
+struct Kernel {
+  const hp_backend_v1 *backend;
+  Program *program;
+  std::string name;
+};
+
+struct Program {
+  const hp_backend_v1 *backend;
+  Context *context; ///< null once that was destroyed
+  void *library;
+  std::string path;
+  std::vector<std::string> assertions; ///< by number, from 1 on
+  std::vector<ModuleHandle> modules;   ///< by device; null until first used
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::mutex mutex;
+};
+
+/// Makes the device's context the calling thread's.
+hp_status enter(Device &device);
+int64_t nowNs();
+
+/// Device memory or pinned memory, ordered by `stream` if one is given.
+hp_status allocateMemory(Device &device, int tier, int64_t bytes, bool ofRun,
+                         StreamHandle stream, void **out);
+hp_status freeMemory(Device &device, void *pointer, StreamHandle stream);
+
+hp_status loadProgram(Context &context, const char *path, hp_program **out);
+hp_status unloadProgram(Program *program);
+/// Unloads a program's kernels from all devices.
+void unloadModules(Program &program);
+hp_status findEntry(Program &program, const char *entry, hp_entry_fn *out);
+hp_status findFunction(Program &program, Device &device, const char *name,
+                       FunctionHandle *out);
+hp_status launchFunction(Device &device, FunctionHandle function,
+                         const int64_t grid[3], const int64_t block[3],
+                         int64_t sharedBytes, void **args, StreamHandle stream);
+/// Sets the slots of a program that was loaded (GeneratedCalls.cpp).
+hp_status bindImports(Program &program);
+/// The current run's program leaves by this, with the thread's last message.
+struct ThreadState {
+  Device *device = nullptr;
+  std::jmp_buf *exit = nullptr;
+};
+ThreadState &threadState();
+
+void addStreamEntries(hp_backend_v1 &table);
+void addProgramEntries(hp_backend_v1 &table);
+void addRunEntries(hp_backend_v1 &table);
+
+} // namespace hyperparallel::runtime::cuda
+
+#endif // HYPERPARALLEL_LIB_RUNTIME_CUDA_DEVICE_H

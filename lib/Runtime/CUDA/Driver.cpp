@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lib/Runtime/CUDA/Driver.h"
+#include "lib/Runtime/hp_backend.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+
+namespace hyperparallel::runtime::cuda {
+
+hp_status fail(hp_status code, const char *format, ...) {
+  char message[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(message, sizeof(message), format, arguments);
+  va_end(arguments);
+  return hp_backend_error(code, message);
+}
+
+void *openLibrary(const char *option, const char *variable, const char *name) {
+  const char *given = option && *option ? option : std::getenv(variable);
+  return dlopen(given && *given ? given : name, RTLD_NOW | RTLD_GLOBAL);
+}
+
+hp_status Driver::load(const char *path) {
+  if (loaded)
+    return HP_OK;
+  void *library = openLibrary(path, "HP_LIBCUDA", "libcuda.so.1");
+  if (!library)
+    return fail(HP_NOT_FOUND,
+                "back end 'cuda' needs the NVIDIA driver's libcuda.so.1 (%s); "
+                "install the driver, or name the library in HP_LIBCUDA",
+                dlerror());
+#define HP_CUDA_RESOLVE(NAME, MEMBER, PARAMETERS)                              \
+  MEMBER = reinterpret_cast<Result(*) PARAMETERS>(dlsym(library, #NAME));      \
+  if (!MEMBER)                                                                 \
+    return fail(HP_NOT_FOUND,                                                  \
+                "back end 'cuda' needs a driver of CUDA 12.0 or newer: "       \
+                "libcuda.so.1 has no " #NAME);
+  HP_CUDA_DRIVER_FUNCTIONS(HP_CUDA_RESOLVE)
+#undef HP_CUDA_RESOLVE
+  hp_status status = check(init(0), "starting the driver");
+  loaded = status == HP_OK;
+  return status;
+}
+
+hp_status Driver::check(Result result, const char *what) const {
+  if (result == Success)
+    return HP_OK;
+  const char *words = nullptr;
+  errorString(result, &words);
+  return fail(result == OutOfMemory ? HP_OUT_OF_MEMORY : HP_INTERNAL,
+              "%s: %s (CUDA error %d)", what, words ? words : "unknown error",
+              result);
+}
+
+} // namespace hyperparallel::runtime::cuda

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "lib/Runtime/CUDA/Nccl.h"
+
+#include <chrono>
+#include <dlfcn.h>
+
+namespace hyperparallel::runtime::cuda {
+
+hp_status Nccl::load() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (loaded)
+    return HP_OK;
+  void *library = openLibrary(path.c_str(), "HP_LIBNCCL", "libnccl.so.2");
+  if (!library)
+    return fail(HP_NOT_FOUND,
+                "collectives on 'cuda' need libnccl.so.2 (%s); pip install "
+                "nvidia-nccl-cu13, or name the library in HP_LIBNCCL",
+                dlerror());
+#define HP_NCCL_RESOLVE(NAME, MEMBER, PARAMETERS)                              \
+  MEMBER = reinterpret_cast<int(*) PARAMETERS>(dlsym(library, #NAME));         \
+  if (!MEMBER)                                                                 \
+    return fail(HP_NOT_FOUND,                                                  \
+                "libnccl has no " #NAME "; install version 2.10 or newer");
+  HP_NCCL_FUNCTIONS(HP_NCCL_RESOLVE)
+#undef HP_NCCL_RESOLVE
+  loaded = true;
+  return HP_OK;
+}
+
+hp_status Nccl::check(int result, const char *what) const {
+  return result == 0 ? HP_OK
+                     : fail(HP_INTERNAL, "%s: NCCL error %d", what, result);
+}
+
+hp_status Nccl::meet(const std::string &key, bool isFirst,
+                     const std::atomic<bool> &stopping, nccl::UniqueId *out) {
+  std::unique_lock<std::mutex> lock(mutex);
+  if (isFirst) {
+    hp_status status = check(uniqueId(out), "naming a group of devices");
+    if (status == HP_OK)
+      ids[key] = *out;
+    changed.notify_all();
+    return status;
+  }
+  while (!ids.count(key)) {
+    if (stopping)
+      return fail(HP_CANCELLED, "the run was stopped");
+    changed.wait_for(lock, std::chrono::milliseconds(50));
+  }
+  *out = ids[key];
+  return HP_OK;
+}
+
+} // namespace hyperparallel::runtime::cuda

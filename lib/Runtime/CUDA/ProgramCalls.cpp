@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- ProgramCalls.cpp - Programs and their kernels ---------------------===//
+//
+// A program is a shared object of host code, and kernels beside it in the same
+// folder: `kernels.sm_NN.cubin` for some architectures, and `kernels.ptx`,
+// which the driver compiles for any that is as new as the oldest one it was
+// made for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/CUDA/Device.h"
+
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+
+namespace hyperparallel::runtime::cuda {
+
+static bool readFile(const std::string &path, std::string &out) {
+  std::FILE *file = std::fopen(path.c_str(), "rb");
+  if (!file)
+    return false;
+  char buffer[65536];
+  for (size_t count; (count = std::fread(buffer, 1, sizeof(buffer), file)) > 0;)
+    out.append(buffer, count);
+  std::fclose(file);
+  return true;
+}
+
+hp_status loadProgram(Context &context, const char *path, hp_program **out) {
+  if (!path || !out)
+    return fail(HP_INVALID_ARGUMENT,
+                "hp_program_load: expected a path and a place for the result");
+  std::string file = path;
+  if (file.find('/') == std::string::npos)
+    file = "./" + file;
+  void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return fail(HP_NOT_FOUND, "cannot load the program '%s': %s", path,
+                dlerror());
+  auto program = std::make_unique<Program>();
+  program->backend = context.backend;
+  program->context = &context;
+  program->library = library;
+  program->path = file;
+  program->modules.resize(context.devices.size());
+  auto *abi = static_cast<const uint32_t *>(dlsym(library, "hp_program_abi"));
+  hp_status status = HP_OK;
+  if (abi && *abi != HP_ABI_VERSION)
+    status = fail(
+        HP_INVALID_ARGUMENT,
+        "program '%s' was compiled for runtime ABI version %u but this is %u; "
+        "compile it again",
+        path, *abi, HP_ABI_VERSION);
+  if (status == HP_OK)
+    status = bindImports(*program);
+  if (status != HP_OK) {
+    dlclose(library);
+    return status;
+  }
+  if (auto *texts =
+          static_cast<const char *>(dlsym(library, "hp_program_assertions")))
+    for (; *texts; texts += std::strlen(texts) + 1)
+      program->assertions.push_back(texts);
+  {
+    std::lock_guard<std::mutex> lock(context.programMutex);
+    context.programs.insert(program.get());
+  }
+  *out = reinterpret_cast<hp_program *>(program.release());
+  return HP_OK;
+}
+
+void unloadModules(Program &program) {
+  Driver &driver = program.context->driver;
+  for (size_t i = 0; i < program.modules.size(); ++i) {
+    Device &device = *program.context->devices[i];
+    if (!program.modules[i] || enter(device) != HP_OK)
+      continue;
+    driver.contextSynchronize();
+    driver.moduleUnload(program.modules[i]);
+    device.functions.clear();
+    program.modules[i] = nullptr;
+  }
+}
+
+hp_status unloadProgram(Program *program) {
+  if (Context *context = program->context) {
+    unloadModules(*program);
+    std::lock_guard<std::mutex> lock(context->programMutex);
+    context->programs.erase(program);
+  }
+  dlclose(program->library);
+  delete program;
+  return HP_OK;
+}
+
+hp_status findEntry(Program &program, const char *entry, hp_entry_fn *out) {
+  void *symbol = entry ? dlsym(program.library, entry) : nullptr;
+  if (!symbol)
+    return fail(HP_NOT_FOUND, "program '%s' has no entry '%s'",
+                program.path.c_str(), entry ? entry : "");
+  if (out)
+    *out = reinterpret_cast<hp_entry_fn>(symbol);
+  return HP_OK;
+}
+
+/// Loads the kernels on a device: its own architecture's, or the driver makes
+/// them.
+static hp_status loadModule(Program &program, Device &device) {
+  ModuleHandle &module = program.modules[device.ordinal];
+  if (module)
+    return HP_OK;
+  std::string folder = program.path.substr(0, program.path.rfind('/') + 1);
+  std::string architecture = "sm_" + std::to_string(device.capability);
+  std::string image;
+  if (!readFile(folder + "kernels." + architecture + ".cubin", image) &&
+      !readFile(folder + "kernels.ptx", image))
+    return fail(HP_NOT_FOUND,
+                "program '%s' has no kernels: neither kernels.%s.cubin nor "
+                "kernels.ptx is beside it; compile it again",
+                program.path.c_str(), architecture.c_str());
+  Driver &driver = device.context->driver;
+  Result result = driver.moduleLoad(&module, image.c_str());
+  if (result == Success)
+    return HP_OK;
+  module = nullptr;
+  const char *words = nullptr;
+  driver.errorString(result, &words);
+  return fail(HP_NOT_FOUND,
+              "the kernels of program '%s' do not run on %s (%s): %s; compile "
+              "it with --arch %s",
+              program.path.c_str(), device.name.c_str(), architecture.c_str(),
+              words ? words : "unknown error", architecture.c_str());
+}
+
+hp_status findFunction(Program &program, Device &device, const char *name,
+                       FunctionHandle *out) {
+  std::lock_guard<std::mutex> lock(program.mutex);
+  if (hp_status status = loadModule(program, device); status != HP_OK)
+    return status;
+  Driver &driver = device.context->driver;
+  if (driver.moduleFunction(out, program.modules[device.ordinal], name) ==
+      Success)
+    return HP_OK;
+  return fail(HP_NOT_FOUND, "program '%s' has no kernel '%s'",
+              program.path.c_str(), name);
+}
+
+hp_status launchFunction(Device &device, FunctionHandle function,
+                         const int64_t grid[3], const int64_t block[3],
+                         int64_t sharedBytes, void **args,
+                         StreamHandle stream) {
+  for (int i = 0; i < 3; ++i)
+    if (grid[i] < 1 || grid[i] > INT32_MAX || block[i] < 1 || block[i] > 1024)
+      return fail(HP_INVALID_ARGUMENT,
+                  "launch: expected a grid of 1 to 2147483647 blocks of 1 to "
+                  "1024 threads in each direction");
+  if (sharedBytes < 0 || sharedBytes > 227 * 1024)
+    return fail(HP_INVALID_ARGUMENT,
+                "launch: expected at most 232448 bytes of shared memory but "
+                "got %lld",
+                static_cast<long long>(sharedBytes));
+  Driver &driver = device.context->driver;
+  Result result = Success;
+  if (sharedBytes > 48 * 1024)
+    result = driver.functionSet(function, FunctionSharedBytes,
+                                static_cast<int>(sharedBytes));
+  if (result == Success)
+    result = driver.launch(
+        function, static_cast<unsigned>(grid[0]),
+        static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
+        static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]),
+        static_cast<unsigned>(block[2]), static_cast<unsigned>(sharedBytes),
+        stream, args, nullptr);
+  return driver.check(result, "launching a kernel");
+}
+
+namespace {
+
+Program &programOf(hp_program *program) {
+  return *reinterpret_cast<Program *>(program);
+}
+
+hp_status load(hp_context *context, const char *path, hp_program **out) {
+  return loadProgram(*reinterpret_cast<Context *>(context), path, out);
+}
+hp_status hasEntry(hp_program *program, const char *entry) {
+  return findEntry(programOf(program), entry, nullptr);
+}
+hp_status unload(hp_program *program) {
+  return unloadProgram(&programOf(program));
+}
+
+hp_status getKernel(hp_program *handle, const char *name, hp_kernel **out) {
+  if (!name || !out)
+    return fail(HP_INVALID_ARGUMENT,
+                "hp_kernel_get: expected a name and a place for the result");
+  Program &program = programOf(handle);
+  Device &first = *program.context->devices.front();
+  FunctionHandle function = nullptr;
+  hp_status status = enter(first);
+  if (status == HP_OK)
+    status = findFunction(program, first, name, &function);
+  if (status != HP_OK)
+    return status;
+  auto kernel = std::make_unique<Kernel>();
+  kernel->backend = program.backend;
+  kernel->program = &program;
+  kernel->name = name;
+  *out = reinterpret_cast<hp_kernel *>(kernel.get());
+  program.kernels.push_back(std::move(kernel));
+  return HP_OK;
+}
+
+hp_status launchKernel(hp_kernel *handle, const int64_t *grid,
+                       const int64_t *block, int64_t sharedBytes, void **args,
+                       int64_t numArgs, hp_stream *stream) {
+  if (!grid || !block || !stream || (numArgs > 0 && !args))
+    return fail(HP_INVALID_ARGUMENT,
+                "hp_kernel_launch: expected a grid, a block, arguments and a "
+                "stream");
+  auto &kernel = *reinterpret_cast<Kernel *>(handle);
+  auto &queue = *reinterpret_cast<Stream *>(stream);
+  FunctionHandle function = nullptr;
+  hp_status status = enter(*queue.device);
+  if (status == HP_OK)
+    status = findFunction(*kernel.program, *queue.device, kernel.name.c_str(),
+                          &function);
+  return status == HP_OK ? launchFunction(*queue.device, function, grid, block,
+                                          sharedBytes, args, queue.handle)
+                         : status;
+}
+
+} // namespace
+
+void addProgramEntries(hp_backend_v1 &table) {
+  table.program_load = load;
+  table.program_has_entry = hasEntry;
+  table.program_unload = unload;
+  table.kernel_get = getKernel;
+  table.kernel_launch = launchKernel;
+}
+
+} // namespace hyperparallel::runtime::cuda

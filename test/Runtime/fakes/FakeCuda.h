@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- FakeCuda.h - A fake NVIDIA driver (a test double) -----------------===//
+//
+// NOT a GPU and not NVIDIA's code: libhp_fake_cuda.so answers the functions of
+// libcuda.so.1 that the back end uses, on the CPU, so that host logic can be
+// tested where there is no GPU. It is strict where a GPU is forgiving.
+//
+//   - Work is done when it is queued, which is one of the orders that streams
+//     allow. Whether the others give the same is decided by vector clocks: each
+//     stream and the host is a timeline, events and waits order them,
+//     and every access to memory is held against earlier ones that it is not
+//     ordered after. A wait that is missing is an error, whatever the timing.
+//   - An access outside of an allocation, before its allocation or after its
+//     release is an error. Addresses are never used twice.
+//   - Fresh memory is full of bytes 0xff, which as floats are no numbers.
+//
+// Accesses are kept as ranges of bytes: for a kernel, from the lowest to the
+// highest that it touches in an allocation.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_TEST_RUNTIME_FAKES_FAKECUDA_H
+#define HYPERPARALLEL_TEST_RUNTIME_FAKES_FAKECUDA_H
+
+#include <cstdint>
+
+extern "C" {
+/// For the other fakes: work of a library on a stream of the fake driver. Begin
+/// and end enclose the accesses; each returns 0, or a CUDA error that
+/// cuGetErrorString explains.
+__attribute__((visibility("default"))) int hp_fake_cuda_begin(void *stream,
+                                                              const char *what);
+__attribute__((visibility("default"))) int
+hp_fake_cuda_access(void *stream, uint64_t address, uint64_t bytes, int writes);
+__attribute__((visibility("default"))) int hp_fake_cuda_end(void *stream);
+/// Keeps an explanation, and returns the error that stands for it.
+__attribute__((visibility("default"))) int
+hp_fake_cuda_refuse(const char *message);
+}
+
+#endif // HYPERPARALLEL_TEST_RUNTIME_FAKES_FAKECUDA_H

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Our own prototypes of the CUDA driver against the vendor's header, where one
+// is at hand. Only compiled, by a test; never a part of the product.
+#include "lib/Runtime/CUDA/Driver.h"
+
+#include <cuda.h>
+#include <type_traits>
+
+namespace ours = hyperparallel::runtime::cuda;
+
+// An enumeration is as wide as the number that we pass for it, and a handle is
+// a pointer; so types are alike if sizes and kinds are, argument by argument.
+template <typename Left, typename Right>
+constexpr bool alike =
+    sizeof(Left) == sizeof(Right) &&
+    std::is_pointer_v<Left> == std::is_pointer_v<Right> &&
+    std::is_floating_point_v<Left> == std::is_floating_point_v<Right>;
+
+template <typename Left, typename Right>
+struct Same : std::false_type {};
+template <typename... Left, typename... Right>
+struct Same<int (*)(Left...), CUresult (*)(Right...)>
+    : std::bool_constant<sizeof...(Left) == sizeof...(Right)> {
+  static constexpr bool value = [] {
+    if constexpr (sizeof...(Left) == sizeof...(Right))
+      return (alike<Left, Right> && ... && true);
+    else
+      return false;
+  }();
+};
+
+#define CHECK(NAME, MEMBER, PARAMETERS)                                        \
+  static_assert(                                                               \
+      Same<decltype(ours::Driver::MEMBER), decltype(&::NAME)>::value, #NAME);
+HP_CUDA_DRIVER_FUNCTIONS(CHECK)
+
+static_assert(sizeof(ours::Copy2D) == sizeof(CUDA_MEMCPY2D));
+static_assert(offsetof(ours::Copy2D, dstPitch) ==
+              offsetof(CUDA_MEMCPY2D, dstPitch));
+static_assert(offsetof(ours::Copy2D, srcDevice) ==
+              offsetof(CUDA_MEMCPY2D, srcDevice));
+static_assert(ours::Success == CUDA_SUCCESS);
+static_assert(ours::OutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(ours::NotReady == CUDA_ERROR_NOT_READY);
+static_assert(ours::CapabilityMajor ==
+              CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(ours::CapabilityMinor ==
+              CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+static_assert(ours::StreamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(ours::HostAllocPortable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(ours::PoolReleaseThreshold == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+static_assert(ours::FunctionSharedBytes ==
+              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(ours::MemoryUnified == CU_MEMORYTYPE_UNIFIED);
