@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Analysis/DataFlowEdges.h"
 
+#include "lib/Analysis/StateUpdates.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -97,22 +98,13 @@ static void connectCallArguments(CallOpInterface call,
     builder.connect(operands.getBase()[index], argument);
 }
 
-Value mlir::hyperparallel::getUpdatedArgument(FunctionOpInterface function,
-                                              unsigned result) {
-  auto name = function.getResultAttrOfType<StringAttr>(result, "hp.updates");
-  if (!name || function.isExternal())
-    return {};
-  for (BlockArgument argument : function.getArguments())
-    if (function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                              "hp.name") == name)
-      return argument;
-  return {};
-}
-
 /// One edge per result of a function that is called.
 static void addResultEdges(FunctionOpInterface callee,
                            ArrayRef<CallOpInterface> calls,
                            SmallVectorImpl<DataFlowEdge> &edges) {
+  SmallVector<std::optional<unsigned>> updated(callee.getNumResults());
+  if (!callee.isExternal())
+    updated = getUpdatedArguments(callee);
   for (unsigned index = 0; index < callee.getNumResults(); ++index) {
     if (!isa<RankedTensorType>(callee.getResultTypes()[index]))
       continue;
@@ -124,8 +116,8 @@ static void addResultEdges(FunctionOpInterface callee,
         edge.sources.push_back(&block.getTerminator()->getOpOperand(index));
     for (CallOpInterface call : calls)
       edge.targets.push_back(call->getResult(index));
-    if (Value argument = getUpdatedArgument(callee, index))
-      edge.targets.push_back(argument);
+    if (updated[index])
+      edge.targets.push_back(callee.getArgument(*updated[index]));
     edges.push_back(std::move(edge));
   }
 }

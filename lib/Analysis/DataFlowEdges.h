@@ -11,7 +11,6 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Value.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace mlir::hyperparallel {
@@ -27,9 +26,6 @@ struct DataFlowEdge {
   Operation *function = nullptr;
   unsigned functionResult = 0;
 };
-
-/// The argument whose next value a result is (`hp.updates`), or null.
-Value getUpdatedArgument(FunctionOpInterface function, unsigned result);
 
 /// Every edge of ranked tensors in the module, in a fixed order. Calls of
 /// functions of the module and ops of RegionBranchOpInterface are understood.

@@ -4,6 +4,7 @@
 #include "lib/Analysis/PropagationGraph.h"
 
 #include "dialects/Interfaces/CostOpInterface.h"
+#include "lib/Analysis/StateUpdates.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -274,13 +275,20 @@ void PropagationGraph::writeShardings() {
                                          : ShardingAttr());
     hypershard::setResultShardings(op, shardings);
   }
-  for (auto function : module.getOps<FunctionOpInterface>())
-    for (unsigned i = 0; i < function.getNumResults(); ++i)
-      if (auto it = resultIds.find({function, i}); it != resultIds.end()) {
-        // What is updated stays as it is laid out.
-        Value updated = getUpdatedArgument(function, i);
-        function.setResultAttr(i, HyperShardDialect::kShardingAttrName,
-                               shardingOf(updated ? ids[updated] : it->second));
-      }
+  for (auto function : module.getOps<FunctionOpInterface>()) {
+    SmallVector<std::optional<unsigned>> updated(function.getNumResults());
+    if (!function.isExternal())
+      updated = getUpdatedArguments(function);
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      auto it = resultIds.find({function, i});
+      if (it == resultIds.end())
+        continue;
+      // What is updated stays as it is laid out.
+      unsigned id =
+          updated[i] ? ids[function.getArgument(*updated[i])] : it->second;
+      function.setResultAttr(i, HyperShardDialect::kShardingAttrName,
+                             shardingOf(id));
+    }
+  }
   writeEdgesWithoutHome();
 }

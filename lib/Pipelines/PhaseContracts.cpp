@@ -10,6 +10,7 @@
 #include "dialects/HyperShard/HyperShard.h"
 #include "lib/Analysis/FactorSharding.h"
 #include "lib/Analysis/ProgramLayouts.h"
+#include "lib/Analysis/StateUpdates.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -63,18 +64,19 @@ static LogicalResult verifyArgument(func::FuncOp entry, unsigned index,
 /// Results that are next values of arguments.
 static LogicalResult verifyUpdates(func::FuncOp entry) {
   llvm::StringSet<> updated;
+  SmallVector<std::optional<unsigned>> arguments = getUpdatedArguments(entry);
   for (unsigned i = 0; i < entry.getNumResults(); ++i) {
-    auto name = entry.getResultAttrOfType<StringAttr>(i, "hp.updates");
+    auto name = entry.getResultAttrOfType<StringAttr>(i, kUpdatesAttrName);
     if (!name)
       continue;
-    Value argument = getUpdatedArgument(entry, i);
-    if (!argument)
+    if (!arguments[i])
       return entry.emitError("expected hp.updates of result ")
              << i << " to be the hp.name of an argument but got " << name;
-    if (argument.getType() != entry.getResultTypes()[i])
+    Type type = entry.getArgumentTypes()[*arguments[i]];
+    if (type != entry.getResultTypes()[i])
       return entry.emitError("expected result ")
              << i << " to have the type of the argument " << name
-             << " that it updates, " << argument.getType() << ", but got "
+             << " that it updates, " << type << ", but got "
              << entry.getResultTypes()[i];
     if (!updated.insert(name.getValue()).second)
       return entry.emitError("expected one next value of the argument ")

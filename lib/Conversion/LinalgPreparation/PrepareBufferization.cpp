@@ -19,7 +19,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Analysis/DataFlowEdges.h"
 #include "lib/Analysis/StateUpdates.h"
 #include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
 #include "lib/Conversion/Passes.h"
@@ -30,6 +29,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace mlir::hyperparallel {
 #define GEN_PASS_DEF_PREPAREBUFFERIZATION
@@ -180,18 +180,17 @@ collectWrittenOver(func::FuncOp function,
 /// Whether an argument is written in place is up to the analysis that follows;
 /// it copies where a later read would see the new value.
 static void updateInPlace(func::FuncOp entry) {
-  SmallVector<unsigned> updated;
+  llvm::BitVector updated(entry.getNumResults());
   SmallVector<NextValue> next;
   SmallVector<std::pair<func::FuncOp, Update>> waiting;
   auto returned = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
   OpBuilder builder(returned);
-  for (unsigned i = 0; i < entry.getNumResults(); ++i) {
-    auto argument =
-        dyn_cast_or_null<BlockArgument>(getUpdatedArgument(entry, i));
-    if (!argument)
+  for (auto [i, number] : llvm::enumerate(getUpdatedArguments(entry))) {
+    if (!number)
       continue;
-    updated.push_back(i);
-    setWritable(entry, argument.getArgNumber(), true);
+    BlockArgument argument = entry.getArgument(*number);
+    updated.set(i);
+    setWritable(entry, *number, true);
     Value value = returned.getOperand(i);
     writeInto(value, argument, waiting);
     if (value != argument)
@@ -201,7 +200,7 @@ static void updateInPlace(func::FuncOp entry) {
   for (NextValue update : next)
     overwritten.insert(update.argument);
   for (OpOperand &result : returned->getOpOperands())
-    if (!llvm::is_contained(updated, result.getOperandNumber()))
+    if (!updated.test(result.getOperandNumber()))
       if (BlockArgument read = getArgumentBehind(result.get());
           read && overwritten.contains(read))
         result.set(makeCopy(result.get(), builder));
@@ -223,10 +222,8 @@ static void updateInPlace(func::FuncOp entry) {
     writeInto(end->getOperand(update.result),
               function.getArgument(update.argument), waiting);
   }
-  for (unsigned i : llvm::reverse(updated)) {
-    returned->eraseOperand(i);
-    (void)entry.eraseResult(i);
-  }
+  returned->eraseOperands(updated);
+  (void)entry.eraseResults(updated);
 }
 
 /// Results become arguments, behind the others; how many is kept.
