@@ -40,11 +40,18 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     return parse_overrides(arguments.model_arg)
 
 
-def _open(arguments: argparse.Namespace, talk: Talk) -> Model:
+def _open(arguments: argparse.Namespace, talk: Talk, plan: Plan | None = None) -> Model:
     from hyperparallel.cli.models import open_model
 
     flat = bool(getattr(arguments, "flat", False))
-    model = open_model(arguments.model, _overrides(arguments), talk, use_cache=not arguments.no_cache, flat=flat)
+    model = open_model(
+        arguments.model,
+        _overrides(arguments),
+        talk,
+        use_cache=not arguments.no_cache,
+        flat=flat,
+        microbatches=None if plan is None or plan.groups is None else plan.groups.microbatches,
+    )
     talk.say(
         f"{model.imported.name}: {len(model.imported.arguments)} arguments, {len(model.imported.blocks)} block calls"
     )
@@ -116,8 +123,8 @@ def plan_command(arguments: argparse.Namespace) -> int:
     plan = _plan_of(arguments)
     machine = None if arguments.machine is None else machines.load(arguments.machine)
     talk = Talk(arguments.quiet)
-    del plan  # read before the model, so that a bad plan is told at once
-    resolved = _resolve(arguments, _open(arguments, talk))
+    # Read before the model, so that a bad plan is told at once.
+    resolved = _resolve(arguments, _open(arguments, talk, plan))
     if arguments.resolved:
         print(resolved.to_json_text(), end="")
     elif isinstance(resolved, GroupedPlan):
@@ -137,10 +144,10 @@ def compile_command(arguments: argparse.Namespace) -> int:
     from hyperparallel import machines
     from hyperparallel.compile import compile_model
 
-    _plan_of(arguments)
+    plan = _plan_of(arguments)
     machine = None if arguments.machine is None else machines.load(arguments.machine)
     talk = Talk(arguments.quiet)
-    model = _open(arguments, talk)
+    model = _open(arguments, talk, plan)
     resolved = _resolve(arguments, model)
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         weights = model.weights_file
@@ -200,8 +207,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         program = CompiledProgram.load(arguments.model)
         _check_options(arguments, program)
         return _run_saved(arguments, talk, program, begin)
-    _plan_of(arguments)
-    model = _open(arguments, talk)
+    plan = _plan_of(arguments)
+    model = _open(arguments, talk, plan)
     training.check_steps(arguments, any(result.updates is not None for result in model.imported.results))
     if not model.imported.has_weights:
         raise RuntimeFailure(f"{model.imported.name} was imported without weights and cannot be run")

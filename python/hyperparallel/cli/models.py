@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hyperparallel.cli.console import Talk
 from hyperparallel.enums import Role
-from hyperparallel.errors import ImportModelError, RuntimeFailure
+from hyperparallel.errors import ImportModelError, PlanError, RuntimeFailure
 from hyperparallel.frontend.artifact import WEIGHTS_FILE, ImportedModel
 
 if TYPE_CHECKING:
@@ -60,7 +60,13 @@ class Model:
 
 
 def open_model(
-    path: Path, overrides: Mapping[str, Any], talk: Talk, *, use_cache: bool = True, flat: bool = False
+    path: Path,
+    overrides: Mapping[str, Any],
+    talk: Talk,
+    *,
+    use_cache: bool = True,
+    flat: bool = False,
+    microbatches: int | None = None,
 ) -> Model:
     """Open a model file or an imported model.
 
@@ -70,16 +76,24 @@ def open_model(
         talk: Told about the steps.
         use_cache: Look for an earlier import of the same model, and remember this one.
         flat: One function, no blocks.
+        microbatches: In how many parts a training step takes its batch; as the model file says if None.
 
     Raises:
         ImportModelError: If there is no such model, or it is damaged or cannot be imported.
+        PlanError: If the model is not trained, or was imported for another number of microbatches.
     """
     if path.is_dir():
         if overrides:
             raise ImportModelError(
                 f"{path} is an imported model; --model-arg is for model files, import it again with them"
             )
-        return _open_directory(path)
+        model = _open_directory(path)
+        if microbatches not in (None, model.imported.microbatches):
+            raise PlanError(
+                f"the plan takes the batch in {microbatches} microbatches but {path} was imported for "
+                f"{model.imported.microbatches}; give the model file, or import it with that number"
+            )
+        return model
     if not path.exists():
         raise ImportModelError(
             f"there is no model at {path}; expected a Python file with build(), or a directory that hp import made"
@@ -91,9 +105,12 @@ def open_model(
     from hyperparallel.frontend.composed import Composed
     from hyperparallel.frontend.model_file import run_model_file
 
-    source = {"model_file": str(path.resolve()), "overrides": dict(overrides)}
+    source: dict[str, Any] = {"model_file": str(path.resolve()), "overrides": dict(overrides)}
     with talk.step("build"):
         loaded = run_model_file(path, overrides)
+    if microbatches is not None:
+        loaded = _in_microbatches(loaded, microbatches, path)
+        source["microbatches"] = microbatches
     if isinstance(loaded, Composed):
         return Model(loaded.model, loaded.inputs, {**source, "composed": True}, composed=loaded)
     talk.begin("import")
@@ -109,6 +126,17 @@ def open_model(
     finally:
         talk.end()
     return Model(imported, example_inputs(loaded), source, loaded, was_cached=cached is not None)
+
+
+def _in_microbatches(loaded: LoadedModel | Composed, microbatches: int, path: Path) -> LoadedModel:
+    """The same model, whose step takes its batch in so many parts."""
+    from hyperparallel.frontend.composed import Composed
+
+    if isinstance(loaded, Composed) or loaded.training is None:
+        raise PlanError(
+            f"the plan takes the batch in {microbatches} microbatches but {path} is no training step; leave the number out"
+        )
+    return dataclasses.replace(loaded, training=dataclasses.replace(loaded.training, microbatches=microbatches))
 
 
 def _import(loaded: LoadedModel, talk: Talk, flat: bool) -> ImportedModel:
@@ -276,6 +304,8 @@ def rebuild(model: Model) -> LoadedModel:
             "comparing with PyTorch needs the model file, and this model does not say which it was; run the model file"
         )
     loaded = load_model_file(Path(str(file)), cast("Mapping[str, Any]", model.source.get("overrides", {})))
+    if "microbatches" in model.source:
+        loaded = _in_microbatches(loaded, int(model.source["microbatches"]), Path(str(file)))
     state = dict(_state(loaded.module))
     with torch.no_grad():
         for argument in model.imported.arguments:

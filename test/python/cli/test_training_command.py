@@ -53,3 +53,22 @@ def test_words_that_do_not_fit(hp: Callable[..., Any], model_dir: Path, tmp_path
     assert outcome.status == 1
     assert "does not say how it is trained; let build() return a Training" in outcome.err
     assert not (tmp_path / "trained").exists()
+
+
+def test_a_plan_says_in_how_many_parts_the_batch_is_taken(hp: Callable[..., Any], tmp_path: Path) -> None:
+    """The plan of two stages of two devices: 1F1B over four microbatches, equal to PyTorch."""
+    file, plan = EXAMPLES / "gpt2_train.py", EXAMPLES / "gpt2_train_pp2_tp2.yaml"
+    outcome = hp("run", file, "--plan", plan, "-q", "--devices", "4", "--steps", "2", "--check", "--json")
+    assert outcome.status == 0, outcome.err
+    report = json.loads(outcome.out)
+    assert report["devices"] == 4
+    assert report["max_rel_error"] < 1e-4
+
+    whole = tmp_path / "whole"
+    assert hp("import", file, "-q", "-o", whole).status == 0
+    outcome = hp("run", whole, "--plan", plan)
+    assert outcome.status == 1
+    assert f"takes the batch in 4 microbatches but {whole} was imported for 1; give the model file" in outcome.err
+    outcome = hp("compile", EXAMPLES / "mlp.py", "--plan", plan, "-o", tmp_path / "program")
+    assert outcome.status == 1
+    assert "mlp.py is no training step; leave the number out" in outcome.err
