@@ -92,6 +92,7 @@ Recomputation::spills(const std::vector<Spill> &others) const {
   }
   for (Spill spill : chosen) {
     spill.freed = spill.after + 1;
+    spill.delay = 0;
     spill.fetched = spill.before;
     spill.isClean = false;
     spill.recomputed = true;

@@ -128,7 +128,8 @@ bool Search::changeSlots(Draft &draft) {
     switch (draw(6)) {
     case 0:
       spill.freed = std::max(spill.after + 1, spill.freed - by);
-      spill.delay = std::min(spill.delay, spill.freed - spill.after - 1);
+      spill.delay =
+          std::max(0, std::min(spill.delay, spill.freed - spill.after - 1));
       break;
     case 1:
       by = std::min(by, spill.fetched - spill.freed);
@@ -146,7 +147,10 @@ bool Search::changeSlots(Draft &draft) {
       spill.fetched = std::min(spill.before, spill.fetched + by);
       break;
     case 4:
-      spill.delay = std::min(spill.delay + by, spill.freed - spill.after - 1);
+      spill.delay =
+          std::max(0, std::min(spill.delay + by,
+                               std::min(spill.freed, lifetimes.slots - 1) -
+                                   spill.after - 1));
       break;
     default:
       spill.delay = std::max(spill.delay - by, 0);

@@ -74,7 +74,7 @@ def descent() -> ImportedModel:
         func.func @main(%x: tensor<4x2xf32> {{hp.name = "x", hp.role = "input"}},
                         %r: tensor<4x3xf32> {{hp.name = "r", hp.role = "input"}},
                         %w: tensor<2x3xf32> {{hp.name = "w", hp.role = "parameter"}})
-            -> (tensor<4x3xf32> {{hp.name = "loss"}}, tensor<2x3xf32> {{hp.name = "w.next", hp.updates = "w"}}) {{
+            -> (tensor<4x3xf32> {{hp.name = "loss"}}, tensor<2x3xf32> {{hp.name = "w", hp.updates = "w"}}) {{
           %loss = arith.mulf %r, %r : tensor<4x3xf32>
           %zero = arith.constant 0.0 : f32
           %rate = arith.constant dense<{RATE}> : tensor<2x3xf32>
@@ -93,7 +93,7 @@ def descent() -> ImportedModel:
             ArgumentInfo("r", Role.INPUT, (4, 3), "f32"),
             ArgumentInfo("w", Role.PARAMETER, (2, 3), "f32"),
         ),
-        (ResultInfo("loss", (4, 3), "f32"), ResultInfo("w.next", (2, 3), "f32", updates="w")),
+        (ResultInfo("loss", (4, 3), "f32"), ResultInfo("w", (2, 3), "f32", updates="w")),
         has_weights=True,
         _read_weight=lambda key: {"w": POLICY}[key],
     )
@@ -131,5 +131,5 @@ def test_a_loop_of_four_groups(tmp_path: Path) -> None:
         (error * error).sum().mul(0.5).backward()
         optimizer.step()
     np.testing.assert_allclose(run.results["loss"], (error * error).detach().numpy(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(run.results["learner.w.next"], policy.detach().numpy(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(run.results["actor.w.next"], policy.detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run.results["learner.w"], policy.detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run.results["actor.w"], policy.detach().numpy(), rtol=1e-5, atol=1e-6)

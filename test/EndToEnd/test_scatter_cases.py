@@ -15,14 +15,14 @@ TOKENS = np.array([3, 0, 61, 3, 33, 3, 61], dtype=np.int64)
 EMBEDDING = """
 #n = affine_map<(n, w) -> (n)>
 #nw = affine_map<(n, w) -> (n, w)>
-func.func @main(%table: tensor<1024x256xf32>, %tokens: tensor<7xi64>) -> tensor<7x256xf32> {
+func.func @main(%table: tensor<4096x256xf32>, %tokens: tensor<7xi64>) -> tensor<7x256xf32> {
   %e = tensor.empty() : tensor<7x256xf32>
   %r = linalg.generic {indexing_maps = [#n, #nw], iterator_types = ["parallel", "parallel"]}
       ins(%tokens : tensor<7xi64>) outs(%e : tensor<7x256xf32>) {
   ^bb0(%t: i64, %o: f32):
     %row = arith.index_cast %t : i64 to index
     %w = linalg.index 1 : index
-    %v = tensor.extract %table[%row, %w] : tensor<1024x256xf32>
+    %v = tensor.extract %table[%row, %w] : tensor<4096x256xf32>
     linalg.yield %v : f32
   } -> tensor<7x256xf32>
   return %r : tensor<7x256xf32>
@@ -51,7 +51,7 @@ EXECUTIONS = (
 @pytest.mark.parametrize("shards", [2, 3])
 def test_case_16_embedding_with_the_vocabulary_split(shards: int) -> None:
     """Every row comes from the one shard that has it: zeros of the others, and one sum."""
-    inputs = [numbers([1024, 256]), TOKENS]
+    inputs = [numbers([4096, 256]), TOKENS]
     (wanted,) = run_unsharded(EMBEDDING, inputs)
     layout: list[Sharding] = [[["a"], []], None]
     for executor, padding in EXECUTIONS:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Updates are added one after the other, each to its row, in place.
 // RUN: hp-opt %s -convert-indexing-to-loops | FileCheck %s
-// RUN: hp-opt %s -convert-indexing-to-loops -one-shot-bufferize="bufferize-function-boundaries=1" | FileCheck %s --check-prefix=BUFFER
+// RUN: hp-opt %s -convert-indexing-to-loops -one-shot-bufferize="bufferize-function-boundaries=1" -cse -canonicalize | FileCheck %s --check-prefix=BUFFER
 
 // CHECK-LABEL: func.func @scatter_add(
 // CHECK-SAME: %[[U:.*]]: tensor<6x4xf32>, %[[I:.*]]: tensor<6xi64>, %[[T:.*]]: tensor<8x4xf32>

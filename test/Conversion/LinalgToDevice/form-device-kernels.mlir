@@ -8,7 +8,7 @@
 // A thread does four neighbours of 4 bytes: 16 * 8 / 4 = 32 threads.
 // CHECK-LABEL: func.func @elements(
 // CHECK-SAME: %[[A:.*]]: memref<16x8xf32>, %[[B:.*]]: memref<16x8xf32>
-// CHECK-NEXT: call @[[ELEMENTS:[a-z_0-9]+]](%[[A]], %[[B]])
+// CHECK-NEXT: call @[[$ELEMENTS:[a-z_0-9]+]](%[[A]], %[[B]])
 func.func @elements(%a: memref<16x8xf32>, %b: memref<16x8xf32>) {
   linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
       ins(%a : memref<16x8xf32>) outs(%b : memref<16x8xf32>) {
@@ -21,7 +21,7 @@ func.func @elements(%a: memref<16x8xf32>, %b: memref<16x8xf32>) {
 
 // Equal kernels are written once.
 // CHECK-LABEL: func.func @the_same_again
-// CHECK: call @[[ELEMENTS]](
+// CHECK: call @[[$ELEMENTS]](
 func.func @the_same_again(%a: memref<16x8xf32>, %b: memref<16x8xf32>) {
   linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
       ins(%a : memref<16x8xf32>) outs(%b : memref<16x8xf32>) {
@@ -35,7 +35,7 @@ func.func @the_same_again(%a: memref<16x8xf32>, %b: memref<16x8xf32>) {
 // A block does a row; its threads share the row and combine their sums. What only the row needs is shared memory.
 // CHECK-LABEL: func.func @rows(
 // CHECK-NOT: memref.alloc
-// CHECK: call @[[ROWS:[a-z_0-9]+]](
+// CHECK: call @[[$ROWS:[a-z_0-9]+]](
 func.func @rows(%a: memref<16x512xf32>, %b: memref<16x512xf32>) {
   %zero = arith.constant 0.0 : f32
   %sum = memref.alloc() : memref<16xf32>
@@ -57,7 +57,7 @@ func.func @rows(%a: memref<16x512xf32>, %b: memref<16x512xf32>) {
 
 // A thread does a column: neighbours read neighbours.
 // CHECK-LABEL: func.func @columns(
-// CHECK: call @[[COLUMNS:[a-z_0-9]+]](
+// CHECK: call @[[$COLUMNS:[a-z_0-9]+]](
 func.func @columns(%a: memref<16x512xf32>, %b: memref<512xf32>) {
   linalg.generic {indexing_maps = [#map, #column], iterator_types = ["reduction", "parallel"]}
       ins(%a : memref<16x512xf32>) outs(%b : memref<512xf32>) {
@@ -70,7 +70,7 @@ func.func @columns(%a: memref<16x512xf32>, %b: memref<512xf32>) {
 
 // Two results that are decided together have no single combiner: a thread does a row.
 // CHECK-LABEL: func.func @argmax(
-// CHECK: call @[[SERIAL:[a-z_0-9]+]](
+// CHECK: call @[[$SERIAL:[a-z_0-9]+]](
 func.func @argmax(%a: memref<64x512xf32>, %m: memref<64xf32>, %n: memref<64xindex>) {
   linalg.generic {indexing_maps = [#map, #row, #row], iterator_types = ["parallel", "reduction"]}
       ins(%a : memref<64x512xf32>) outs(%m, %n : memref<64xf32>, memref<64xindex>) {
@@ -96,17 +96,17 @@ func.func @constant(%a: memref<4x4xf32>, %c: memref<4x4xf32>) {
   return
 }
 
-// CHECK: func.func private @[[ELEMENTS]]({{.*}}) attributes {hp.geometry = array<i64: 1, 32>, hp.kernel}
+// CHECK: func.func private @[[$ELEMENTS]]({{.*}}) attributes {hp.geometry = array<i64: 1, 32>, hp.kernel}
 // CHECK: call @hp_device_block()
 // CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}}4
 
-// CHECK: func.func private @[[ROWS]]({{.*}}) attributes {hp.geometry = array<i64: 16, 128>, hp.kernel}
+// CHECK: func.func private @[[$ROWS]]({{.*}}) attributes {hp.geometry = array<i64: 16, 128>, hp.kernel}
 // CHECK: memref.get_global @{{.*}} : memref<f32, 3>
 // CHECK: call @hp_device_barrier()
 // CHECK: call @hp_device_exchange(
 
-// CHECK: func.func private @[[COLUMNS]]({{.*}}) attributes {hp.geometry = array<i64: 4, 128>, hp.kernel}
+// CHECK: func.func private @[[$COLUMNS]]({{.*}}) attributes {hp.geometry = array<i64: 4, 128>, hp.kernel}
 // CHECK-NOT: hp_device_exchange
 // CHECK: scf.for
 
-// CHECK: func.func private @[[SERIAL]]({{.*}}) attributes {hp.geometry = array<i64: 1, 64>, hp.kernel}
+// CHECK: func.func private @[[$SERIAL]]({{.*}}) attributes {hp.geometry = array<i64: 1, 64>, hp.kernel}
