@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the pass driver is, and the console script that runs it."""
+"""Where hp-opt is, and the console script that becomes it."""
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
+
+from hyperparallel.executables import become, find
 
 
 def path() -> Path:
@@ -14,17 +14,9 @@ def path() -> Path:
     Raises:
         FileNotFoundError: The package's compiled parts are not there.
     """
-    binary = Path(__file__).resolve().parent / "bin" / "hp-opt"
-    if not binary.exists():
-        raise FileNotFoundError(f"{binary} is missing: build it with `make build`, or install the package")
-    return binary
+    return find("hp-opt")
 
 
 def main() -> None:
     """Becomes hp-opt, with this process's arguments."""
-    try:
-        binary = path()
-    except FileNotFoundError as error:
-        print(f"hp-opt: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
-    os.execv(binary, [str(binary), *sys.argv[1:]])
+    become("hp-opt")

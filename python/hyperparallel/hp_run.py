@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
+
+from hyperparallel.executables import become, find
 
 
 def path() -> Path:
@@ -14,17 +14,9 @@ def path() -> Path:
     Raises:
         FileNotFoundError: The package's compiled parts are not there.
     """
-    binary = Path(__file__).resolve().parent / "bin" / "hp-run"
-    if not binary.exists():
-        raise FileNotFoundError(f"{binary} is missing: build it with `make build`, or install the package")
-    return binary
+    return find("hp-run")
 
 
 def main() -> None:
     """Becomes hp-run, with this process's arguments."""
-    try:
-        binary = path()
-    except FileNotFoundError as error:
-        print(f"hp-run: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
-    os.execv(binary, [str(binary), *sys.argv[1:]])
+    become("hp-run")

@@ -61,7 +61,8 @@ CXX = [path for path in files(".h", ".cpp", ".c", ".td") if name(path).startswit
 PARTS_MAY_IMPORT = {
     "enums": set[str](),
     "errors": set[str](),
-    "hp_opt": {"errors"},
+    "executables": set[str](),
+    "hp_opt": {"executables"},
     "progress": {"errors"},
     "machines": {"enums", "errors"},
     "dialects": {"enums", "errors", "machines"},
