@@ -57,7 +57,7 @@ def resident(problem: Problem, plan: offload.Plan) -> list[int]:
 
 
 @given(steps())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_plans_are_safe_and_no_faster_than_the_bounds(problem: Problem) -> None:
     plan = offload.plan(problem)
     assert max(resident(problem, plan)) == plan.peak_bytes <= problem.capacity
@@ -75,7 +75,7 @@ def test_plans_are_safe_and_no_faster_than_the_bounds(problem: Problem) -> None:
 
 
 @given(steps())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_carried_out_plan_is_no_slower_on_faster_links(problem: Problem) -> None:
     plan = offload.plan(problem)
     host = problem.tiers[0]
