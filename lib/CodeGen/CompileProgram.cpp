@@ -139,6 +139,24 @@ static llvm::json::Array describeKernels(ModuleOp kernels) {
   return described;
 }
 
+/// Fragments of HFusion, as one module that Ascend's compiler takes; their names
+/// are added to `described`.
+static std::string printFragments(ModuleOp kernels,
+                                  llvm::json::Array &described) {
+  std::string text = "module {\n";
+  auto fragments = kernels->getAttrOfType<ArrayAttr>("hp.fragments");
+  for (Attribute fragment : fragments ? fragments.getValue()
+                                      : ArrayRef<Attribute>()) {
+    auto pair = cast<ArrayAttr>(fragment).getValue();
+    StringRef name = cast<StringAttr>(pair[0]).getValue();
+    StringRef body = cast<StringAttr>(pair[1]).getValue();
+    body.consume_front("func.func @fragment(");
+    text += ("func.func @" + name + "(" + body).str();
+    described.push_back(llvm::json::Object{{"name", name}});
+  }
+  return text + "}\n";
+}
+
 /// How many calls of each function of the runtime the program's text has.
 static llvm::json::Object countCalls(ModuleOp program) {
   llvm::json::Object calls;
@@ -197,7 +215,10 @@ LogicalResult compileProgram(ModuleOp module,
 
   PassManager manager(module->getName());
   bool hasKernels = !options.kernelsPath.empty();
-  if (hasKernels)
+  bool isAscend = StringRef(options.architecture).starts_with("Ascend");
+  if (hasKernels && isAscend)
+    buildLowerToFragmentsPipeline(manager);
+  else if (hasKernels)
     buildLowerToDevicePipeline(manager);
   else
     buildLowerToCPUPipeline(manager);
@@ -208,7 +229,15 @@ LogicalResult compileProgram(ModuleOp module,
   llvm::json::Object description{{"version", 1},
                                  {"entries", std::move(*entries)}};
   ObjectCache cache(options.cacheDirectory);
-  if (hasKernels) {
+  if (hasKernels && isAscend) {
+    OwningOpRef<ModuleOp> kernels = takeKernels(module);
+    llvm::json::Array described;
+    std::string text = printFragments(*kernels, described);
+    if (failed(writeFile(module, options.kernelsPath, text)))
+      return failure();
+    description["kernels"] = std::move(described);
+    description["calls"] = countCalls(module);
+  } else if (hasKernels) {
     OwningOpRef<ModuleOp> kernels = takeKernels(module);
     FailureOr<std::string> ptx = emitPTX(*kernels, options.architecture, cache);
     if (failed(ptx) || failed(writeFile(module, options.kernelsPath, *ptx)))

@@ -17,9 +17,11 @@ struct CompileProgramOptions {
   std::string cacheDirectory = ObjectCache::getDefaultDirectory();
   /// 0 means all processors.
   unsigned numThreads = 0;
-  /// Where the kernels go, as PTX; empty where the CPU does everything.
+  /// Where the kernels go, as PTX or HFusion; empty where the CPU does
+  /// everything.
   std::string kernelsPath;
-  /// The oldest architecture that shall run them, such as sm_80.
+  /// The oldest architecture that shall run them, such as sm_80; or Ascend's
+  /// name of a chip, such as Ascend910B1.
   std::string architecture;
 };
 

@@ -273,6 +273,44 @@ def FormDeviceKernels : Pass<"hp-form-device-kernels", "mlir::ModuleOp"> {
   ];
 }
 
+def CallLibrary : Pass<"hp-call-library", "mlir::ModuleOp"> {
+  let summary = "Has a vendor's operators do what needs whole buffers";
+  let description = [{
+    Prepares linalg on buffers for devices whose kernels are written from whole
+    tensors. What an op's body loads at an index that it computes is gathered
+    before, by the operator `embedding`; what only moves elements between
+    buffers with gaps is the operator `copy`, and other ops get copies without
+    gaps; constants are uploaded. A call of an operator is a call of a private
+    function with `hp.library` (its name) and `hp.words` (element type, rank,
+    sizes and strides of each buffer).
+  }];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::func::FuncDialect",
+    "mlir::linalg::LinalgDialect", "mlir::memref::MemRefDialect"
+  ];
+}
+
+def FormFragments : Pass<"hp-form-fragments", "mlir::ModuleOp"> {
+  let summary = "Turns linalg on buffers into fragments of HFusion";
+  let description = [{
+    Groups structured ops as `hp-form-kernels` does, and writes each group as one
+    function on tensors in the text of HFusion, the dialect that Ascend's
+    compiler takes. The group becomes a call of a private function whose
+    attribute `hp.fragment` is that text. Texts of assertions are listed in the
+    module's `hp.assertions`.
+  }];
+  let statistics = [
+    Statistic<"numFragments", "num-fragments", "Fragments written">,
+    Statistic<"numShared", "num-shared", "Fragments equal to an earlier one">,
+    Statistic<"numCopies", "num-copies",
+              "Results that went to a buffer of their own first">
+  ];
+  let dependentDialects = [
+    "mlir::func::FuncDialect", "mlir::linalg::LinalgDialect",
+    "mlir::memref::MemRefDialect"
+  ];
+}
+
 def LaunchDeviceKernels : Pass<"hp-launch-device-kernels", "mlir::ModuleOp"> {
   let summary = "Turns calls of kernels into launches, and moves kernels to a module of their own";
   let description = [{
@@ -280,7 +318,9 @@ def LaunchDeviceKernels : Pass<"hp-launch-device-kernels", "mlir::ModuleOp"> {
     kernel's name and geometry; kernels go into the nested module `@hp_device`,
     with the constants that they read. Loads and stores of the device's memory
     that are left on the host become copies that wait; assertions of kernels
-    are numbered, and their texts exported as `hp_program_assertions`.
+    are numbered, and their texts exported as `hp_program_assertions`. A call of
+    an operator (`hp.library`) becomes one of `hp_rt_library`; fragments of
+    `hp-form-fragments` are listed in `hp.fragments` of `@hp_device`.
   }];
   let statistics = [
     Statistic<"numLaunches", "num-launches", "Launches written">,

@@ -86,10 +86,18 @@ void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
   manager.addPass(bufferization::createBufferResultsToOutParamsPass(outParams));
   cleanUp(manager);
   manager.addPass(createPackContractionOperands());
-  if (kernels == KernelKind::Device)
-    manager.addPass(createFormDeviceKernels());
-  else
+  switch (kernels) {
+  case KernelKind::Loops:
     manager.addPass(createFormKernels());
+    break;
+  case KernelKind::Device:
+    manager.addPass(createFormDeviceKernels());
+    break;
+  case KernelKind::Fragments:
+    manager.addPass(createCallLibrary());
+    manager.addPass(createFormFragments());
+    break;
+  }
   cleanUp(manager);
   bufferization::BufferDeallocationPipelineOptions deallocation;
   bufferization::buildBufferDeallocationPipeline(manager, deallocation);

@@ -18,7 +18,7 @@ void buildFusePipeline(OpPassManager &manager);
 void buildLowerToCPUPipeline(OpPassManager &manager);
 
 /// What a group of structured ops becomes.
-enum class KernelKind { Loops, Device };
+enum class KernelKind { Loops, Device, Fragments };
 /// The parts of the pipeline, which devices share: down to fused ops on
 /// tensors, to kernels on buffers, and from host code on buffers to the LLVM
 /// dialect.

@@ -15,6 +15,9 @@
 //             f16 and bf16 are native, elementary functions are polynomials
 //   host      as for the CPU, then the imports are bound
 //
+// `hp-lower-to-fragments` is the same, but that groups become texts in HFusion,
+// which Ascend's compiler takes, and calls of CANN's operators.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/Pipelines/LowerToDevice.h"
@@ -62,7 +65,20 @@ void buildLowerToDevicePipeline(OpPassManager &manager) {
   manager.addPass(createBindRuntimeImports());
 }
 
-void registerLowerToDevicePipeline() {
+void buildLowerToFragmentsPipeline(OpPassManager &manager) {
+  addTensorPasses(manager);
+  addBufferPasses(manager, KernelKind::Fragments);
+  manager.addPass(createLaunchDeviceKernels());
+  addLoopPasses(manager);
+  manager.addPass(createBindRuntimeImports());
+}
+
+void registerLowerToDevicePipelines() {
+  PassPipelineRegistration<>(
+      "hp-lower-to-fragments",
+      "Lower the program of one device to fragments of HFusion, and a program "
+      "of the host in the LLVM dialect",
+      [](OpPassManager &manager) { buildLowerToFragmentsPipeline(manager); });
   PassPipelineRegistration<>(
       "hp-lower-to-device",
       "Lower the program of one device to kernels for NVVM, and a program of "

@@ -13,8 +13,11 @@ namespace mlir::hyperparallel {
 /// From local functions on tensors to a program of the host, and kernels in a
 /// nested module @hp_device; both in the LLVM dialect.
 void buildLowerToDevicePipeline(OpPassManager &manager);
-/// Registers it as `hp-lower-to-device`.
-void registerLowerToDevicePipeline();
+/// The same for devices whose vendor has a compiler for tensors: of kernels,
+/// @hp_device lists name and text in `hp.fragments`.
+void buildLowerToFragmentsPipeline(OpPassManager &manager);
+/// Registers them as `hp-lower-to-device` and `hp-lower-to-fragments`.
+void registerLowerToDevicePipelines();
 
 } // namespace mlir::hyperparallel
 

@@ -39,7 +39,7 @@ void hyperparallel::registerPasses() {
   hypershard::registerExpandBatchDimsPass();
   registerHyperParallelConversionPasses();
   registerLowerToCPUPipeline();
-  registerLowerToDevicePipeline();
+  registerLowerToDevicePipelines();
   hypershard::registerSplitConstantsPass();
   hypershard::registerSpecializeFunctionsPass();
   hypershard::registerPropagateShardingsPass();

@@ -555,6 +555,16 @@ typedef void (*hp_rt_launch_fn)(const char *kernel, int64_t blocks,
 /* Where a thread of a kernel that fails an assertion leaves the number of its
  * text, from 1 on; the run then ends with HP_PROGRAM_ERROR. */
 typedef int32_t *(*hp_rt_assertion_word_fn)(void);
+/* An operation of the vendor's library on whole buffers: `count` pointers, and
+ * in `words` for each of them hp_dtype, rank, sizes and strides (in elements).
+ *   copy       (source, target): of one shape; what it moves does not overlap
+ *   embedding  (table, rows, target): rows of the table by their numbers, which
+ *              are in range
+ *   check      (number): of an assertion that failed, or 0, as an i32; the run
+ *              then ends with HP_PROGRAM_ERROR */
+typedef void (*hp_rt_library_fn)(const char *operation, void *const *buffers,
+                                 int64_t count, const int64_t *words,
+                                 int64_t num_words);
 /* From the device's memory to the host's, and back. */
 typedef void (*hp_rt_read_fn)(void *host, const void *device, int64_t bytes);
 typedef void (*hp_rt_write_fn)(void *device, const void *host, int64_t bytes);

@@ -23,9 +23,11 @@ from mlir import ir
 from mlir.dialects import func
 
 from hyperparallel import _hyperparallel
+from hyperparallel.bishengir import DEFAULT_SOC, assemble_fragments, read_soc
 from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
     COVERAGE_FILE,
+    FRAGMENTS_FILE,
     INPUTS_FILE,
     KERNELS_FILE,
     LOCAL_PROGRAM_FILE,
@@ -209,7 +211,7 @@ def compile_model(
     devices: int | None = None,
     machine: Machine | str | None = None,
     target: Target | str = Target.CPU,
-    architectures: str = DEFAULT_ARCHITECTURE,
+    architectures: str | None = None,
     inputs: Mapping[str, Any] | None = None,
     source: Mapping[str, Any] | None = None,
     weights: Path | None = None,
@@ -228,8 +230,8 @@ def compile_model(
         devices: How many devices the mesh must use, if that is asked for.
         machine: A description, a preset or a file: what collectives are chosen by, and what is simulated by default.
         target: What code is generated for; with ``none`` the program can be simulated, not run.
-        architectures: What kernels are assembled for with the target ``cuda``, such as ``sm_80,sm_90``; they run on newer
-            ones, too.
+        architectures: What kernels are assembled for: with the target ``cuda`` such as ``sm_80,sm_90`` (they run on newer
+            ones, too), with ``ascend`` a chip such as ``Ascend910B1``. One of each kind if None.
         inputs: Example inputs by name, kept with the program.
         source: Where the model came from, kept with the program (``model_file``, ``overrides``).
         weights: The model's saved weights, kept with the program (as a hard link where that can be).
@@ -253,7 +255,11 @@ def compile_model(
         if weights is None and model.has_weights:
             weights = source_directory / WEIGHTS_FILE
     directory, target = Path(out_dir), Target(target)
-    chips = read_architectures(architectures)
+    chips = (
+        (read_soc(architectures or DEFAULT_SOC),)
+        if target is Target.ASCEND
+        else read_architectures(architectures or DEFAULT_ARCHITECTURE)
+    )
     read = read_plan(plan)
     if isinstance(read, GroupedPlan) or (isinstance(read, Plan) and grouped_mesh(read.groups, mesh) is not None):
         from hyperparallel.mpmd.compiling import compile_groups
@@ -319,11 +325,11 @@ def generate_program(
         threads: Threads of the code generator; 0 for all cores.
         device_memory: Bytes that the program may use on each device.
         progress: Called with the name of each phase before it runs.
-        architectures: What kernels are assembled for, oldest first, with the target ``cuda``.
+        architectures: What kernels are assembled for, oldest first, with the target ``cuda``; a chip with ``ascend``.
 
     Raises:
         CompilationError: If a pass refuses the program.
-        MissingDependencyError: If kernels are to be assembled and there is no ``ptxas``.
+        MissingDependencyError: If kernels are to be assembled and there is no ``ptxas``, or no ``bishengir-compile``.
     """
     described = supernode.machine_of(partitioned.module)
     seconds = dict(partitioned.seconds)
@@ -349,6 +355,12 @@ def generate_program(
             _emit(module, made / PROGRAM_FILE, threads, directory, (made / KERNELS_FILE, architectures[0]))
         with timed(seconds, "assemble", progress):
             _assemble(made, architectures, threads)
+    elif target is Target.ASCEND:
+        with timed(seconds, "codegen", progress):
+            _emit(module, made / PROGRAM_FILE, threads, directory, (made / FRAGMENTS_FILE, architectures[0]))
+        with timed(seconds, "assemble", progress):
+            fragments = assemble_fragments(made / FRAGMENTS_FILE, architectures[0])
+            _write_coverage(made, [dataclasses.asdict(fragment) for fragment in fragments])
     return CompiledProgram(
         directory,
         name,
@@ -447,8 +459,10 @@ def _emit(
 ) -> None:
     """Generate code; with ``kernels`` (a file for PTX, an architecture) for a device, else for the CPU."""
     text = str(module)
-    pipeline = "hp-lower-to-cpu" if kernels is None else "hp-lower-to-device"
     kernels_file, architecture = ("", "") if kernels is None else (str(kernels[0]), kernels[1])
+    pipeline = "hp-lower-to-cpu"
+    if kernels is not None:
+        pipeline = "hp-lower-to-fragments" if architecture.startswith("Ascend") else "hp-lower-to-device"
     try:
         _hyperparallel.compile_program(module, str(path), str(cache_directory()), threads, kernels_file, architecture)
     except ValueError as error:
@@ -462,21 +476,26 @@ def _emit(
 
 
 def _assemble(directory: Path, architectures: tuple[str, ...], threads: int) -> None:
-    """Make cubins of a program's kernels, and say how much of the program they are.
+    """Make cubins of a program's kernels, and say how much of the program they are."""
+    resources = assemble(directory / KERNELS_FILE, architectures, threads)
+    _write_coverage(directory, [dataclasses.asdict(kernel) for kernel in resources])
+
+
+def _write_coverage(directory: Path, kernels: Sequence[Mapping[str, Any]]) -> None:
+    """Say how much of a program are calls of libraries, kernels, copies, or left to the host.
 
     Calls are counted in the program's text: one in a function that stands for many blocks counts once.
     """
-    resources = assemble(directory / KERNELS_FILE, architectures, threads)
     description = json.loads((directory / PROGRAM_FILE).with_suffix(".json").read_text(encoding="utf-8"))
     calls: dict[str, int] = description["calls"]
     coverage = {
         "kernels": len(description["kernels"]),
         "launches": calls.get("hp_rt_launch", 0),
-        "library_calls": calls.get("hp_rt_matmul", 0),
+        "library_calls": calls.get("hp_rt_matmul", 0) + calls.get("hp_rt_library", 0),
         "copies": calls.get("hp_rt_copy_start", 0) + calls.get("hp_rt_copy_rows_start", 0),
         "host_fallbacks": calls.get("hp_rt_read", 0) + calls.get("hp_rt_write", 0),
     }
-    report = {"coverage": coverage, "kernels": [dataclasses.asdict(kernel) for kernel in resources]}
+    report = {"coverage": coverage, "kernels": list(kernels)}
     (directory / COVERAGE_FILE).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 

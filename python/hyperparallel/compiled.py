@@ -2,8 +2,10 @@
 """A compiled program as a directory: the shared object, and what its arguments and results are. No torch, no MLIR.
 
 - ``manifest.json``       mesh, arguments, results, files and their hashes
-- ``program.so``          what every device runs (not with the target ``none``); with the target ``cuda`` the host's part
+- ``program.so``          what every device runs (not with the target ``none``); with a target that has kernels the host's part
 - ``kernels.ptx``         kernels of the device, and ``kernels.sm_NN.cubin`` for each architecture (target ``cuda``)
+- ``kernels.mlir``        fragments in HFusion, ``kernels.hivm.mlir`` as Ascend's compiler scheduled them,
+  ``kernels.launch`` their blocks, and ``kernels.o`` where CANN was at hand (target ``ascend``)
 - ``kernels.json``        what each kernel takes, and how much is calls of libraries, kernels, or left to the host
 - ``program.mlirbc``      the program of one device, from which it is generated and which is simulated
 - ``plan.json``           the plan, resolved
@@ -39,6 +41,7 @@ MANIFEST_FILE = "manifest.json"
 PROGRAM_FILE = "program.so"
 LOCAL_PROGRAM_FILE = "program.mlirbc"
 KERNELS_FILE = "kernels.ptx"
+FRAGMENTS_FILE = "kernels.mlir"
 COVERAGE_FILE = "kernels.json"
 PLAN_FILE = "plan.json"
 OFFLOAD_FILE = "offload.json"
@@ -53,6 +56,7 @@ class Target(StrEnum):
 
     CPU = "cpu"
     CUDA = "cuda"
+    ASCEND = "ascend"
     NONE = "none"
 
 
@@ -207,7 +211,12 @@ class CompiledProgram:
             files = dict(manifest["files"])
         except (KeyError, TypeError, ValueError, AttributeError, PlanError) as error:
             raise RuntimeFailure(f"{path / MANIFEST_FILE} is damaged ({error!r}); compile the program again") from None
-        needed = {Target.CPU: [PROGRAM_FILE], Target.CUDA: [PROGRAM_FILE, KERNELS_FILE], Target.NONE: []}
+        needed = {
+            Target.CPU: [PROGRAM_FILE],
+            Target.CUDA: [PROGRAM_FILE, KERNELS_FILE],
+            Target.ASCEND: [PROGRAM_FILE, FRAGMENTS_FILE],
+            Target.NONE: [],
+        }
         for name in [] if program.programs else needed[program.target]:
             if name not in files:
                 raise RuntimeFailure(

@@ -74,7 +74,7 @@ def run_compiled(
     """
     limit = program.device_memory if device_memory is None else device_memory
     limits = {} if limit is None else {Tier.DEVICE: limit}
-    backend = "cuda" if program.target is Target.CUDA else "cpu"
+    backend = str(program.target) if program.target in (Target.CUDA, Target.ASCEND) else "cpu"
     with Runtime(program.mesh.num_devices, backend=backend, threads=threads, tier_limits=limits) as runtime:
         launches = program_launches(runtime, program, values)
         seconds: list[float] = []

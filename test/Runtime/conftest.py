@@ -31,6 +31,20 @@ def compile_c() -> CompileC:
 
 
 @pytest.fixture(scope="session")
+def fake_npu() -> dict[str, str]:
+    """The variables that name the fakes of CANN."""
+    names = {
+        "HP_LIBASCENDCL": "libhp_fake_ascendcl.so",
+        "HP_LIBOPAPI": "libhp_fake_opapi.so",
+        "HP_LIBHCCL": "libhp_fake_hccl.so",
+    }
+    for name in names.values():
+        if not (FAKES / name).exists():
+            pytest.skip(f"{name} is not built; run ninja -C build")
+    return {variable: str(FAKES / name) for variable, name in names.items()}
+
+
+@pytest.fixture(scope="session")
 def fake_gpu() -> dict[str, str]:
     """The variables that name the fakes."""
     names = {

@@ -72,10 +72,33 @@ def test_the_fake_finds_a_missing_wait(
     tmp_path: Path, compile_c: Callable[..., None], fake_gpu: dict[str, str]
 ) -> None:
     program = build("missing_wait", tmp_path, compile_c)
-    assert run(program, "wait", env=fake_gpu).stdout == "ok: \n"
-    ran = run(program, env=fake_gpu)
+    assert run(program, "cuda", "wait", env=fake_gpu).stdout == "ok: \n"
+    ran = run(program, "cuda", env=fake_gpu)
     assert ran.stdout.startswith("internal error: copying: fake GPU: race: a copy from device to host")
     assert "which a fill on stream" in ran.stdout
+    assert "no event orders the two" in ran.stdout
+
+
+def test_ascend_conforms_over_the_fake_runtime(
+    tmp_path: Path, compile_c: Callable[..., None], fake_npu: dict[str, str]
+) -> None:
+    ran = run(build("conformance", tmp_path, compile_c), "ascend", env=fake_npu)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
+    found = parts(ran.stdout)
+    assert found["ok"] >= EVERYWHERE - {"products with a bias and relu"}
+    # The chip has no f64; activations are fragments of the compiler.
+    assert found["unimplemented"] <= {"products of f64", "communicators"} | {
+        f"products with a bias and {name}" for name in ("relu", "gelu", "gelu_tanh", "silu")
+    }
+
+
+def test_the_fake_npu_finds_a_missing_wait(
+    tmp_path: Path, compile_c: Callable[..., None], fake_npu: dict[str, str]
+) -> None:
+    program = build("missing_wait", tmp_path, compile_c)
+    assert run(program, "ascend", "wait", env=fake_npu).stdout == "ok: \n"
+    ran = run(program, "ascend", env=fake_npu)
+    assert "race: a copy from device to host" in ran.stdout
     assert "no event orders the two" in ran.stdout
 
 

@@ -15,7 +15,8 @@
 //      `hp_rt_launch` with the kernel's name and geometry.
 //   3. What the host itself loads or stores in the device's memory becomes a
 //      copy that waits (`hp_rt_read`, `hp_rt_write`).
-//   4. Kernels move into @hp_device.
+//   4. Kernels move into @hp_device. Of a fragment, which has no body here, the
+//      name and the text are listed there; of an operator, nothing is left.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,7 +75,37 @@ static Value toWord(OpBuilder &builder, Location loc, Value value) {
   return value;
 }
 
+/// An operator gets its buffers, and what they are. An upload is the host's.
+static void callLibrary(func::CallOp call, func::FuncOp function) {
+  OpBuilder builder(call);
+  RuntimeCallBuilder runtime(builder, call.getLoc());
+  StringRef operation =
+      function->getAttrOfType<StringAttr>("hp.library").getValue();
+  if (operation == "upload") {
+    auto type = cast<MemRefType>(call.getOperand(0).getType());
+    runtime.call("hp_rt_write",
+                 {runtime.pointerTo(call.getOperand(1)),
+                  runtime.pointerTo(call.getOperand(0)),
+                  runtime.i64(type.getNumElements() *
+                              getElementBytes(type.getElementType()))});
+    call->erase();
+    return;
+  }
+  Value buffers = runtime.stackWords(call.getNumOperands());
+  for (auto [number, operand] : llvm::enumerate(call.getOperands()))
+    runtime.storeWord(runtime.pointerTo(operand), buffers, number);
+  ArrayRef<int64_t> words =
+      function->getAttrOfType<DenseI64ArrayAttr>("hp.words").asArrayRef();
+  runtime.call("hp_rt_library",
+               {runtime.constantString(operation), buffers,
+                runtime.i64(call.getNumOperands()),
+                runtime.constantWords(words), runtime.i64(words.size())});
+  call->erase();
+}
+
 static void launch(func::CallOp call, func::FuncOp kernel) {
+  if (kernel->hasAttr("hp.library"))
+    return callLibrary(call, kernel);
   OpBuilder builder(call);
   Location loc = call.getLoc();
   RuntimeCallBuilder runtime(builder, loc);
@@ -185,7 +216,15 @@ static void moveKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels) {
   builder.setInsertionPointToStart(device.getBody());
   SymbolTable symbols(module);
   llvm::SetVector<Operation *> globals, declarations;
+  SmallVector<Attribute> fragments;
   for (func::FuncOp kernel : kernels) {
+    if (kernel.isExternal()) {
+      if (Attribute text = kernel->getAttr("hp.fragment"))
+        fragments.push_back(
+            builder.getArrayAttr({kernel.getSymNameAttr(), text}));
+      kernel->erase();
+      continue;
+    }
     kernel.walk([&](func::CallOp op) {
       if (Operation *function = symbols.lookup(op.getCallee()))
         declarations.insert(function);
@@ -196,6 +235,8 @@ static void moveKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels) {
     });
     kernel->moveBefore(device.getBody(), device.getBody()->end());
   }
+  if (!fragments.empty())
+    device->setAttr("hp.fragments", builder.getArrayAttr(fragments));
   for (Operation *declaration : declarations)
     declaration->moveBefore(device.getBody(), device.getBody()->begin());
   llvm::DenseSet<StringRef> usedByHost;
@@ -238,6 +279,11 @@ struct LaunchDeviceKernelsPass
         return signalPassFailure();
       }
     std::string texts = numberAssertions(kernels);
+    if (auto known = module->getAttrOfType<ArrayAttr>("hp.assertions")) {
+      for (auto text : known.getAsRange<StringAttr>())
+        texts += text.getValue().str() + '\0';
+      module->removeAttr("hp.assertions");
+    }
     SymbolTable symbols(module);
     SmallVector<func::CallOp> calls;
     for (func::FuncOp function : functions)

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace hyperparallel::runtime::cuda {
 
@@ -130,7 +129,8 @@ hp_status allocateMemory(Device &device, int tier, int64_t bytes, bool ofRun,
     return fail(HP_INVALID_ARGUMENT, "expected a size but got %lld bytes",
                 static_cast<long long>(bytes));
   if (tier == HP_TIER_FILE)
-    return fail(HP_UNIMPLEMENTED, "back end 'cuda' has no file tier");
+    return fail(HP_UNIMPLEMENTED, "back end '%s' has no file tier",
+                vendor().name);
   int64_t rounded = Memory::rounded(bytes);
   if (hp_status status = device.memory.take(tier, rounded); status != HP_OK)
     return status;
@@ -190,23 +190,6 @@ const Context *contextOf(const hp_context *context) {
 }
 Device &deviceOf(hp_device *device) {
   return *reinterpret_cast<Device *>(device);
-}
-
-hp_status applyOption(Context &context, const char *key, const char *value) {
-  if (!std::strcmp(key, "libcuda"))
-    context.driverPath = value;
-  else if (!std::strcmp(key, "libcublaslt"))
-    context.products.path = value;
-  else if (!std::strcmp(key, "libnccl"))
-    context.collectives.path = value;
-  else if (!std::strcmp(key, "tf32"))
-    context.products.tf32 = !std::strcmp(value, "1");
-  else
-    return fail(HP_INVALID_ARGUMENT,
-                "back end 'cuda' has no option '%s'; it knows libcuda, "
-                "libcublaslt, libnccl and tf32",
-                key);
-  return HP_OK;
 }
 
 hp_status openDevice(Context &context, int ordinal) {
@@ -298,8 +281,8 @@ hp_status createContext(const hp_context_desc *desc, hp_context **out) {
     return status;
   int64_t wanted = desc->num_devices == 0 ? present : desc->num_devices;
   if (wanted < 1 || wanted > present)
-    return fail(HP_INVALID_ARGUMENT, "expected 1 to %d GPUs but got %lld",
-                present, static_cast<long long>(wanted));
+    return fail(HP_INVALID_ARGUMENT, "expected 1 to %d %s but got %lld",
+                present, vendor().devices, static_cast<long long>(wanted));
   for (int64_t ordinal = 0; status == HP_OK && ordinal < wanted; ++ordinal)
     status = openDevice(*context, static_cast<int>(ordinal));
   hp_context *handle = reinterpret_cast<hp_context *>(context.release());
@@ -367,7 +350,7 @@ hp_status release(hp_device *device, void *pointer, hp_stream *stream) {
 hp_backend_v1 makeTable() {
   hp_backend_v1 table = {};
   table.struct_size = sizeof(table);
-  table.name = "cuda";
+  table.name = vendor().name;
   table.context_create = createContext;
   table.context_destroy = destroyContext;
   table.device_count = deviceCount;

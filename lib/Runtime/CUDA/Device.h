@@ -185,7 +185,20 @@ hp_status findFunction(Program &program, Device &device, const char *name,
                        FunctionHandle *out);
 hp_status launchFunction(Device &device, FunctionHandle function,
                          const int64_t grid[3], const int64_t block[3],
-                         int64_t sharedBytes, void **args, StreamHandle stream);
+                         int64_t sharedBytes, void **args, int64_t numArgs,
+                         StreamHandle stream);
+
+/// What differs between the vendors whose back ends are made of this code.
+struct Vendor {
+  const char *name;    ///< of the back end
+  const char *devices; ///< what its devices are called
+};
+const Vendor &vendor();
+hp_status applyOption(Context &context, const char *key, const char *value);
+/// The number of an assertion that failed since the last time, or 0.
+int32_t takeViolation(Device &device);
+/// The function behind a slot that only this vendor's programs have; or null.
+void *findVendorImport(const char *name);
 /// Sets the slots of a program that was loaded (GeneratedCalls.cpp).
 hp_status bindImports(Program &program);
 /// The current run's program leaves by this, with the thread's last message.

@@ -155,7 +155,7 @@ void rtLaunch(const char *name, int64_t blocks, int64_t threads,
     arguments[i] = const_cast<int64_t *>(words + i);
   const int64_t grid[3] = {blocks, 1, 1}, block[3] = {threads, 1, 1};
   proceed(device, launchFunction(device, function, grid, block, 0, arguments,
-                                 computeOf(device)));
+                                 count, computeOf(device)));
 }
 
 int32_t *rtAssertionWord() { return currentDevice().assertionWord; }
@@ -304,6 +304,8 @@ void *findImport(const char *name) {
   };
   if (void *found = findIn(imports, sizeof(imports) / sizeof(*imports), name))
     return found;
+  if (void *found = findVendorImport(name))
+    return found;
   return findCollective(name);
 }
 
@@ -317,14 +319,14 @@ hp_status bindImports(Program &program) {
   if (!names || !slots)
     return fail(HP_INVALID_ARGUMENT,
                 "program '%s' was not compiled for a device with kernels; "
-                "compile it with --target cuda",
-                program.path.c_str());
+                "compile it with --target %s",
+                program.path.c_str(), vendor().name);
   for (; *names; names += std::strlen(names) + 1, ++slots)
     if (!(*slots = findImport(names)))
       return fail(HP_UNIMPLEMENTED,
-                  "program '%s' calls %s, which back end 'cuda' does not "
+                  "program '%s' calls %s, which back end '%s' does not "
                   "implement",
-                  program.path.c_str(), names);
+                  program.path.c_str(), names, vendor().name);
   return HP_OK;
 }
 

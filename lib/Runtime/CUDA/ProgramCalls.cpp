@@ -2,30 +2,16 @@
 //===-- ProgramCalls.cpp - Programs and their kernels ---------------------===//
 //
 // A program is a shared object of host code, and kernels beside it in the same
-// folder: `kernels.sm_NN.cubin` for some architectures, and `kernels.ptx`,
-// which the driver compiles for any that is as new as the oldest one it was
-// made for.
+// folder (Kernels.cpp).
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/CUDA/Device.h"
 
-#include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
 
 namespace hyperparallel::runtime::cuda {
-
-static bool readFile(const std::string &path, std::string &out) {
-  std::FILE *file = std::fopen(path.c_str(), "rb");
-  if (!file)
-    return false;
-  char buffer[65536];
-  for (size_t count; (count = std::fread(buffer, 1, sizeof(buffer), file)) > 0;)
-    out.append(buffer, count);
-  std::fclose(file);
-  return true;
-}
 
 hp_status loadProgram(Context &context, const char *path, hp_program **out) {
   if (!path || !out)
@@ -104,77 +90,6 @@ hp_status findEntry(Program &program, const char *entry, hp_entry_fn *out) {
   return HP_OK;
 }
 
-/// Loads the kernels on a device: its own architecture's, or the driver makes
-/// them.
-static hp_status loadModule(Program &program, Device &device) {
-  ModuleHandle &module = program.modules[device.ordinal];
-  if (module)
-    return HP_OK;
-  std::string folder = program.path.substr(0, program.path.rfind('/') + 1);
-  std::string architecture = "sm_" + std::to_string(device.capability);
-  std::string image;
-  if (!readFile(folder + "kernels." + architecture + ".cubin", image) &&
-      !readFile(folder + "kernels.ptx", image))
-    return fail(HP_NOT_FOUND,
-                "program '%s' has no kernels: neither kernels.%s.cubin nor "
-                "kernels.ptx is beside it; compile it again",
-                program.path.c_str(), architecture.c_str());
-  Driver &driver = device.context->driver;
-  Result result = driver.moduleLoad(&module, image.c_str());
-  if (result == Success)
-    return HP_OK;
-  module = nullptr;
-  const char *words = nullptr;
-  driver.errorString(result, &words);
-  return fail(HP_NOT_FOUND,
-              "the kernels of program '%s' do not run on %s (%s): %s; compile "
-              "it with --arch %s",
-              program.path.c_str(), device.name.c_str(), architecture.c_str(),
-              words ? words : "unknown error", architecture.c_str());
-}
-
-hp_status findFunction(Program &program, Device &device, const char *name,
-                       FunctionHandle *out) {
-  std::lock_guard<std::mutex> lock(program.mutex);
-  if (hp_status status = loadModule(program, device); status != HP_OK)
-    return status;
-  Driver &driver = device.context->driver;
-  if (driver.moduleFunction(out, program.modules[device.ordinal], name) ==
-      Success)
-    return HP_OK;
-  return fail(HP_NOT_FOUND, "program '%s' has no kernel '%s'",
-              program.path.c_str(), name);
-}
-
-hp_status launchFunction(Device &device, FunctionHandle function,
-                         const int64_t grid[3], const int64_t block[3],
-                         int64_t sharedBytes, void **args,
-                         StreamHandle stream) {
-  for (int i = 0; i < 3; ++i)
-    if (grid[i] < 1 || grid[i] > INT32_MAX || block[i] < 1 || block[i] > 1024)
-      return fail(HP_INVALID_ARGUMENT,
-                  "launch: expected a grid of 1 to 2147483647 blocks of 1 to "
-                  "1024 threads in each direction");
-  if (sharedBytes < 0 || sharedBytes > 227 * 1024)
-    return fail(HP_INVALID_ARGUMENT,
-                "launch: expected at most 232448 bytes of shared memory but "
-                "got %lld",
-                static_cast<long long>(sharedBytes));
-  Driver &driver = device.context->driver;
-  Result result = Success;
-  if (sharedBytes > 48 * 1024)
-    result = driver.functionSet(function, FunctionSharedBytes,
-                                static_cast<int>(sharedBytes));
-  if (result == Success)
-    result = driver.launch(
-        function, static_cast<unsigned>(grid[0]),
-        static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
-        static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]),
-        static_cast<unsigned>(block[2]), static_cast<unsigned>(sharedBytes),
-        stream, args, nullptr);
-  return driver.check(result, "launching a kernel");
-}
-
 namespace {
 
 Program &programOf(hp_program *program) {
@@ -226,9 +141,10 @@ hp_status launchKernel(hp_kernel *handle, const int64_t *grid,
   if (status == HP_OK)
     status = findFunction(*kernel.program, *queue.device, kernel.name.c_str(),
                           &function);
-  return status == HP_OK ? launchFunction(*queue.device, function, grid, block,
-                                          sharedBytes, args, queue.handle)
-                         : status;
+  return status == HP_OK
+             ? launchFunction(*queue.device, function, grid, block, sharedBytes,
+                              args, numArgs, queue.handle)
+             : status;
 }
 
 } // namespace

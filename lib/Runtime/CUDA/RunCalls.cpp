@@ -43,8 +43,7 @@ static void enterProgram(Device &device) {
 }
 
 static hp_status checkAssertions(Device &device) {
-  int32_t number = *device.assertionWord;
-  *device.assertionWord = 0;
+  int32_t number = takeViolation(device);
   if (number == 0)
     return HP_OK;
   const auto &texts =

@@ -160,7 +160,7 @@ def compile_command(arguments: argparse.Namespace) -> int:
             dump_ir=arguments.dump_ir,
             machine=machine,
             target=arguments.target,
-            architectures=arguments.arch,
+            architectures=arguments.soc if arguments.target == "ascend" else arguments.arch,
             inputs=model.inputs,
             source=model.source,
             weights=weights,

@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     verb.add_argument(
         "--target",
-        choices=["cpu", "cuda", "none"],
+        choices=["cpu", "cuda", "ascend", "none"],
         default="cpu",
         help="what code is generated for (default cpu); with none the program can be simulated, not run",
     )
@@ -124,6 +124,12 @@ def _parser() -> argparse.ArgumentParser:
         default="sm_90",
         metavar="LIST",
         help="GPU architectures for the target cuda, such as sm_80,sm_90,sm_100 (default sm_90)",
+    )
+    verb.add_argument(
+        "--soc",
+        default="Ascend910B1",
+        metavar="CHIP",
+        help="the chip for the target ascend, as Ascend's compiler spells it (default Ascend910B1)",
     )
     _memory_option(verb)
     _plan_options(verb)

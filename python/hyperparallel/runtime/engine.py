@@ -170,6 +170,13 @@ class Runtime:
                     install="NVIDIA's driver for this machine's GPU (https://www.nvidia.com/drivers), "
                     f"or name the library in HP_LIBCUDA ({failure.message})",
                 ) from None
+            if backend == "ascend" and failure.status == "HP_NOT_FOUND":
+                raise MissingDependencyError(
+                    "libascendcl.so",
+                    needed_for="running on the target ascend",
+                    install="the CANN toolkit (https://www.hiascend.com/software/cann), source its set_env.sh, "
+                    f"or name the library in HP_LIBASCENDCL ({failure.message})",
+                ) from None
             raise
         return context
 

@@ -330,12 +330,19 @@ static void products(void) {
   const int64_t types[6][2] = {{HP_F32, HP_F32},   {HP_F64, HP_F64},
                                {HP_F16, HP_F16},   {HP_F16, HP_F32},
                                {HP_BF16, HP_BF16}, {HP_BF16, HP_F32}};
+  int has_doubles = 1;
   for (int type = 0; type < 6; ++type)
     for (int trans = 0; trans < 4; ++trans)
       for (int64_t rank = 0; rank <= 2; ++rank)
         for (int beta = 0; beta < 2; ++beta)
-          EXPECT(product(types[type][0], types[type][1], trans & 1, trans >> 1,
-                         beta, 0, HP_ACT_NONE, rank));
+          if (!product(types[type][0], types[type][1], trans & 1, trans >> 1,
+                       beta, 0, HP_ACT_NONE, rank)) {
+            /* Nobody has to have f64. */
+            EXPECT(types[type][0] == HP_F64);
+            has_doubles = 0;
+          }
+  if (!has_doubles)
+    printf("unimplemented products of f64\n");
   const char *names[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
   for (int64_t activation = 0; activation <= HP_ACT_SILU; ++activation)
     if (product(HP_F32, HP_F32, 0, 1, 0, 1, activation, 1))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hyperparallel import _hyperparallel
+from hyperparallel.bishengir import assemble_fragments
 from hyperparallel.pipeline import make_context, parse_program
 from hyperparallel.runtime import Launch, RunStatistics, Runtime, empty, numpy_dtype
 
@@ -20,14 +21,18 @@ Execute = Callable[..., list[Array]]
 
 
 TARGET = "cpu"
-"""What is compiled for, and run on: test_cuda.py sets it to ``cuda`` for tests that it takes from other files."""
+"""What is compiled for, and run on: test_cuda.py and test_ascend.py set it for tests that they take from other files."""
 
 
 def compile_text(text: str, path: Path, cache: Path | None = None) -> Path:
     """Compile a module to a shared object at ``path``."""
     module = parse_program(text, "test.mlir", make_context())
-    kernels = [str(path.with_name("kernels.ptx")), "sm_80"] if TARGET == "cuda" else []
+    kernels = {"cpu": [], "cuda": ["kernels.ptx", "sm_80"], "ascend": ["kernels.mlir", "Ascend910B1"]}[TARGET]
+    if kernels:
+        kernels = [str(path.with_name(kernels[0])), kernels[1]]
     _hyperparallel.compile_program(module, str(path), str(cache) if cache else "", 2, *kernels)
+    if TARGET == "ascend":
+        assemble_fragments(path.with_name("kernels.mlir"), "Ascend910B1")
     return path
 
 

@@ -1,0 +1,86 @@
+//===- LibraryCalls.cpp - Calls of a vendor's operators -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/LinalgToHFusion/LibraryCalls.h"
+#include "lib/Conversion/RuntimeCalls.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace mlir::hyperparallel {
+
+bool isContiguous(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset = 0, expected = 1;
+  if (!type.hasStaticShape() ||
+      failed(type.getStridesAndOffset(strides, offset)))
+    return false;
+  for (auto [size, stride] :
+       llvm::reverse(llvm::zip_equal(type.getShape(), strides))) {
+    if (size != 1 && stride != expected)
+      return false;
+    expected *= size;
+  }
+  return true;
+}
+
+LibraryView packedView(Value buffer, ArrayRef<int64_t> sizes) {
+  LibraryView view{buffer, llvm::to_vector(sizes),
+                   SmallVector<int64_t>(sizes.size())};
+  int64_t stride = 1;
+  for (size_t i = sizes.size(); i-- > 0; stride *= sizes[i])
+    view.strides[i] = stride;
+  return view;
+}
+
+void LibraryCalls::call(OpBuilder &builder, Location loc, StringRef operation,
+                        ArrayRef<LibraryView> views) {
+  SmallVector<Value> buffers;
+  SmallVector<Type> types;
+  SmallVector<int64_t> words;
+  for (const LibraryView &view : views) {
+    auto type = cast<MemRefType>(view.buffer.getType());
+    buffers.push_back(view.buffer);
+    types.push_back(type);
+    words.push_back(*getRuntimeDtype(type.getElementType()));
+    words.push_back(static_cast<int64_t>(view.sizes.size()));
+    llvm::append_range(words, view.sizes);
+    llvm::append_range(words, view.strides);
+  }
+  auto signature = builder.getFunctionType(types, {});
+  std::string key;
+  llvm::raw_string_ostream stream(key);
+  stream << operation << signature;
+  llvm::interleaveComma(words, stream);
+  func::FuncOp &function = known[key];
+  if (!function) {
+    function =
+        func::FuncOp::create(loc, ("library_" + operation).str(), signature);
+    function.setPrivate();
+    function->setAttr("hp.kernel", builder.getUnitAttr());
+    function->setAttr("hp.geometry", builder.getDenseI64ArrayAttr({1, 1}));
+    function->setAttr("hp.library", builder.getStringAttr(operation));
+    function->setAttr("hp.words", builder.getDenseI64ArrayAttr(words));
+    symbols.insert(function);
+  }
+  func::CallOp::create(builder, loc, function, buffers);
+}
+
+void LibraryCalls::copy(OpBuilder &builder, Location loc, Value source,
+                        Value target) {
+  auto view = [](Value buffer) {
+    auto type = cast<MemRefType>(buffer.getType());
+    LibraryView result{buffer, llvm::to_vector(type.getShape()), {}};
+    int64_t offset = 0;
+    (void)type.getStridesAndOffset(result.strides, offset);
+    return result;
+  };
+  call(builder, loc, "copy", {view(source), view(target)});
+}
+
+} // namespace mlir::hyperparallel

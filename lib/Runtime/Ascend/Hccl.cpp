@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- Hccl.cpp - HCCL under the interface of collectives ----------------===//
+//
+// The back ends for devices share their collectives (CUDA/CollectiveCalls.cpp),
+// which speak to a library by the functions of `Nccl`. Here are HCCL's. Where
+// the two differ:
+//
+//   - An identity is 4108 bytes; what travels is a number in a table of them.
+//   - A group of sends and receives is one call with a list. What a member
+//     sends to itself is a copy.
+//   - There is no average.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/Ascend/Hccl.h"
+#include "lib/Runtime/Ascend/Acl.h"
+#include "lib/Runtime/CUDA/Nccl.h"
+
+#include <cstring>
+#include <dlfcn.h>
+#include <memory>
+#include <unordered_map>
+
+namespace hyperparallel::runtime::cuda {
+
+namespace {
+
+namespace hccl = ascend::hccl;
+
+struct Library {
+#define HP_HCCL_MEMBER(NAME, MEMBER, PARAMETERS) int(*MEMBER) PARAMETERS;
+  HP_HCCL_FUNCTIONS(HP_HCCL_MEMBER)
+#undef HP_HCCL_MEMBER
+} library;
+
+constexpr int NotSupported = 5; // HCCL_E_NOT_SUPPORT
+
+/// What stands behind an nccl::Comm.
+struct Member {
+  hccl::Comm comm = nullptr;
+  uint32_t rank = 0;
+};
+Member *memberOf(nccl::Comm comm) { return reinterpret_cast<Member *>(comm); }
+
+std::mutex rootMutex;
+std::vector<std::unique_ptr<hccl::RootInfo>> roots;
+
+/// Messages of the group that is being put together on this thread.
+struct Messages {
+  int depth = 0;
+  std::vector<hccl::Item> items;
+  nccl::Comm comm = nullptr;
+  StreamHandle stream = nullptr;
+};
+thread_local Messages messages;
+
+int typeOf(int type) {
+  switch (type) {
+  case nccl::Int8:
+    return hccl::Int8;
+  case nccl::Uint8:
+    return hccl::Uint8;
+  case nccl::Int32:
+    return hccl::Int32;
+  case nccl::Int64:
+    return hccl::Int64;
+  case nccl::Float16:
+    return hccl::Float16;
+  case nccl::Float32:
+    return hccl::Float32;
+  case nccl::Bfloat16:
+    return hccl::Bfloat16;
+  default:
+    return -1;
+  }
+}
+
+int reductionOf(int how) {
+  return how == nccl::Sum    ? hccl::Sum
+         : how == nccl::Prod ? hccl::Prod
+         : how == nccl::Max  ? hccl::Max
+         : how == nccl::Min  ? hccl::Min
+                             : -1;
+}
+
+int uniqueId(nccl::UniqueId *out) {
+  auto root = std::make_unique<hccl::RootInfo>();
+  int result = library.rootInfo(root.get());
+  if (result != 0)
+    return result;
+  std::lock_guard<std::mutex> lock(rootMutex);
+  uint64_t number = roots.size();
+  roots.push_back(std::move(root));
+  std::memset(out, 0, sizeof(*out));
+  std::memcpy(out->internal, &number, sizeof(number));
+  return 0;
+}
+
+int init(nccl::Comm *out, int size, nccl::UniqueId id, int rank) {
+  uint64_t number = 0;
+  std::memcpy(&number, id.internal, sizeof(number));
+  const hccl::RootInfo *root = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(rootMutex);
+    root = roots[number].get();
+  }
+  auto member = std::make_unique<Member>();
+  member->rank = static_cast<uint32_t>(rank);
+  int result = library.init(static_cast<uint32_t>(size), root, member->rank,
+                            &member->comm);
+  if (result == 0)
+    *out = reinterpret_cast<nccl::Comm>(member.release());
+  return result;
+}
+
+int destroy(nccl::Comm comm) {
+  int result = library.destroy(memberOf(comm)->comm);
+  delete memberOf(comm);
+  return result;
+}
+
+int allGather(const void *in, void *out, size_t count, int type,
+              nccl::Comm comm, StreamHandle stream) {
+  return library.allGather(const_cast<void *>(in), out, count, typeOf(type),
+                           memberOf(comm)->comm, stream);
+}
+
+int allReduce(const void *in, void *out, size_t count, int type, int how,
+              nccl::Comm comm, StreamHandle stream) {
+  if (typeOf(type) < 0 || reductionOf(how) < 0)
+    return NotSupported;
+  return library.allReduce(const_cast<void *>(in), out, count, typeOf(type),
+                           reductionOf(how), memberOf(comm)->comm, stream);
+}
+
+int reduceScatter(const void *in, void *out, size_t count, int type, int how,
+                  nccl::Comm comm, StreamHandle stream) {
+  if (typeOf(type) < 0 || reductionOf(how) < 0)
+    return NotSupported;
+  return library.reduceScatter(const_cast<void *>(in), out, count, typeOf(type),
+                               reductionOf(how), memberOf(comm)->comm, stream);
+}
+
+/// Queues the messages. Those to oneself are copies, in order.
+int flush() {
+  std::vector<hccl::Item> items;
+  items.swap(messages.items);
+  if (items.empty())
+    return 0;
+  const Member &self = *memberOf(messages.comm);
+  std::vector<hccl::Item> others, sentToSelf;
+  for (const hccl::Item &item : items) {
+    if (item.peer != self.rank) {
+      others.push_back(item);
+      continue;
+    }
+    if (item.kind == 0) {
+      sentToSelf.push_back(item);
+      continue;
+    }
+    if (sentToSelf.empty() || sentToSelf.front().count != item.count)
+      return NotSupported;
+    int result = ascend::acl().copyAsync(item.buffer, item.count,
+                                         sentToSelf.front().buffer, item.count,
+                                         ascend::CopyDefault, messages.stream);
+    sentToSelf.erase(sentToSelf.begin());
+    if (result != 0)
+      return result;
+  }
+  if (!sentToSelf.empty())
+    return NotSupported;
+  return others.empty()
+             ? 0
+             : library.sendAndReceive(others.data(),
+                                      static_cast<uint32_t>(others.size()),
+                                      self.comm, messages.stream);
+}
+
+/// Messages are of bytes.
+int add(const hccl::Item &item, nccl::Comm comm, StreamHandle stream) {
+  messages.items.push_back(item);
+  messages.comm = comm;
+  messages.stream = stream;
+  return messages.depth > 0 ? 0 : flush();
+}
+
+int send(const void *buffer, size_t count, int type, int peer, nccl::Comm comm,
+         StreamHandle stream) {
+  return add({0, const_cast<void *>(buffer), count, typeOf(type),
+              static_cast<uint32_t>(peer)},
+             comm, stream);
+}
+
+int recv(void *buffer, size_t count, int type, int peer, nccl::Comm comm,
+         StreamHandle stream) {
+  return add({1, buffer, count, typeOf(type), static_cast<uint32_t>(peer)},
+             comm, stream);
+}
+
+int groupStart() {
+  ++messages.depth;
+  return 0;
+}
+int groupEnd() { return --messages.depth > 0 ? 0 : flush(); }
+
+} // namespace
+
+hp_status Nccl::load() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (loaded)
+    return HP_OK;
+  void *opened = openLibrary(path.c_str(), "HP_LIBHCCL", "libhccl.so");
+  if (!opened)
+    return fail(HP_NOT_FOUND,
+                "collectives on 'ascend' need CANN's libhccl.so (%s); install "
+                "the CANN toolkit and source its set_env.sh, or name the "
+                "library in HP_LIBHCCL",
+                dlerror());
+#define HP_HCCL_RESOLVE(NAME, MEMBER, PARAMETERS)                              \
+  library.MEMBER = reinterpret_cast<int(*) PARAMETERS>(dlsym(opened, #NAME));  \
+  if (!library.MEMBER)                                                         \
+    return fail(HP_NOT_FOUND,                                                  \
+                "libhccl.so has no " #NAME "; install a newer CANN toolkit");
+  HP_HCCL_FUNCTIONS(HP_HCCL_RESOLVE)
+#undef HP_HCCL_RESOLVE
+#define HP_HCCL_ADAPT(NAME, MEMBER, PARAMETERS)                                \
+  this->MEMBER = ::hyperparallel::runtime::cuda::MEMBER;
+  HP_NCCL_FUNCTIONS(HP_HCCL_ADAPT)
+#undef HP_HCCL_ADAPT
+  loaded = true;
+  return HP_OK;
+}
+
+hp_status Nccl::check(int result, const char *what) const {
+  if (result == 0)
+    return HP_OK;
+  return fail(result == NotSupported ? HP_UNIMPLEMENTED : HP_INTERNAL,
+              "%s: HCCL error %d%s", what, result,
+              result == NotSupported ? " (not supported)" : "");
+}
+
+} // namespace hyperparallel::runtime::cuda

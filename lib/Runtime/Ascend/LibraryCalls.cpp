@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- LibraryCalls.cpp - hp_rt_library through CANN's operators ---------===//
+//
+//   copy       (source, target): views of one shape, with any strides
+//   embedding  (table, rows, target): rows of the table, by number
+//   check      (number): of an assertion that failed, or 0. It is copied to the
+//              host, which looks at all of them when the run ends
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Runtime/Ascend/Opapi.h"
+#include "lib/Runtime/CUDA/Collectives.h"
+#include "lib/Runtime/CUDA/Matmul.h"
+
+#include <cstring>
+
+namespace hyperparallel::runtime::cuda {
+
+using ascend::Operands;
+using ascend::TensorHandle;
+
+namespace {
+
+/// Where the numbers of assertions arrive on the host.
+struct Slots {
+  std::vector<int32_t *> pages; ///< pinned
+  size_t used = 0;
+};
+constexpr size_t SlotsOfPage = 1024;
+std::mutex slotsMutex;
+std::unordered_map<const Device *, Slots> slotsOf;
+
+hp_status takeSlot(Device &device, int32_t **out) {
+  std::lock_guard<std::mutex> lock(slotsMutex);
+  Slots &slots = slotsOf[&device];
+  Driver &driver = device.context->driver;
+  if (slots.used == slots.pages.size() * SlotsOfPage) {
+    void *page = nullptr;
+    hp_status status =
+        driver.check(driver.hostAlloc(&page, SlotsOfPage * sizeof(int32_t),
+                                      HostAllocPortable),
+                     "allocating pinned memory");
+    if (status != HP_OK)
+      return status;
+    slots.pages.push_back(static_cast<int32_t *>(page));
+  }
+  *out = slots.pages[slots.used / SlotsOfPage] + slots.used % SlotsOfPage;
+  **out = 0;
+  ++slots.used;
+  return HP_OK;
+}
+
+hp_status check(Device &device, const void *number) {
+  int32_t *slot = nullptr;
+  hp_status status = takeSlot(device, &slot);
+  Driver &driver = device.context->driver;
+  return status != HP_OK
+             ? status
+             : driver.check(
+                   driver.copyAsync(reinterpret_cast<DevicePointer>(slot),
+                                    reinterpret_cast<DevicePointer>(number),
+                                    sizeof(int32_t),
+                                    device.streams[HP_STREAM_COMPUTE]),
+                   "reading an assertion");
+}
+
+hp_status callLibrary(Device &device, const char *operation,
+                      void *const *buffers, int64_t count, const int64_t *words,
+                      int64_t numWords) {
+  if (!std::strcmp(operation, "check") && count == 1)
+    return check(device, buffers[0]);
+  hp_status status = ascend::opapi().load();
+  if (status != HP_OK)
+    return status;
+  Operands operands;
+  std::vector<TensorHandle *> tensors;
+  const int64_t *end = words + numWords;
+  for (int64_t i = 0; i < count; ++i) {
+    if (end - words < 2 || end - words < 2 + 2 * words[1])
+      return fail(HP_INVALID_ARGUMENT,
+                  "operation '%s': expected words for each buffer", operation);
+    int64_t dtype = words[0], rank = words[1];
+    words += 2;
+    tensors.push_back(operands.tensor(
+        buffers[i], dtype, std::vector<int64_t>(words, words + rank),
+        std::vector<int64_t>(words + rank, words + 2 * rank)));
+    words += 2 * rank;
+  }
+  if (!operands.complete())
+    return fail(HP_INTERNAL, "operation '%s': CANN made no tensor", operation);
+  StreamHandle stream = device.streams[HP_STREAM_COMPUTE];
+  if (!std::strcmp(operation, "copy") && count == 2)
+    return HP_RUN_OPERATOR(device, stream, copy, tensors[1], tensors[0]);
+  if (!std::strcmp(operation, "embedding") && count == 3)
+    return HP_RUN_OPERATOR(device, stream, embedding, tensors[0], tensors[1],
+                           tensors[2]);
+  return fail(HP_UNIMPLEMENTED, "back end 'ascend' has no operation '%s'",
+              operation);
+}
+
+void rtLibrary(const char *operation, void *const *buffers, int64_t count,
+               const int64_t *words, int64_t numWords) {
+  Device &device = currentDevice();
+  proceed(device,
+          callLibrary(device, operation, buffers, count, words, numWords));
+}
+
+} // namespace
+
+int32_t takeViolation(Device &device) {
+  std::lock_guard<std::mutex> lock(slotsMutex);
+  Slots &slots = slotsOf[&device];
+  int32_t found = 0;
+  for (size_t i = 0; i < slots.used && found == 0; ++i)
+    found = slots.pages[i / SlotsOfPage][i % SlotsOfPage];
+  slots.used = 0;
+  return found;
+}
+
+const Vendor &vendor() {
+  static const Vendor names = {"ascend", "NPUs"};
+  return names;
+}
+
+hp_status applyOption(Context &context, const char *key, const char *value) {
+  if (!std::strcmp(key, "libascendcl"))
+    context.driverPath = value;
+  else if (!std::strcmp(key, "libopapi"))
+    ascend::opapi().path = value;
+  else if (!std::strcmp(key, "libhccl"))
+    context.collectives.path = value;
+  else
+    return fail(HP_INVALID_ARGUMENT,
+                "back end 'ascend' has no option '%s'; it knows libascendcl, "
+                "libopapi and libhccl",
+                key);
+  return HP_OK;
+}
+
+void forgetProducts(Device &device) {
+  std::lock_guard<std::mutex> lock(slotsMutex);
+  for (int32_t *page : slotsOf[&device].pages)
+    device.context->driver.hostFree(page);
+  slotsOf.erase(&device);
+}
+
+void *findVendorImport(const char *name) {
+  static const Import imports[] = {makeImport("hp_rt_library", rtLibrary)};
+  return findIn(imports, sizeof(imports) / sizeof(*imports), name);
+}
+
+} // namespace hyperparallel::runtime::cuda
