@@ -321,6 +321,8 @@ def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResu
             return training.check_composed(composed, run, arguments.tolerance)
         if run.losses:
             return training.check(model, run, arguments.tolerance)
+        if any(result.updates is not None for result in model.imported.results):
+            return training.check_decoding(model, run, arguments.tolerance)
         wide = {entry.name for entry in model.imported.results if entry.dtype == "bf16"}
         got = {name: bfloat16_to_float32(value) if name in wide else value for name, value in run.results.items()}
         return Checked(compare(got, reference_results(model), arguments.tolerance))
@@ -418,16 +420,17 @@ def _report(
     begin: float,
     cached: Mapping[str, bool],
 ) -> int:
+    from hyperparallel.runtime import Tier
+
     statistics = run.statistics
-    peaks = [sum(device.peak_bytes.values()) for device in statistics.devices]
     report: dict[str, Any] = {
         "model": program.name,
         "mesh": dict(program.mesh.axes),
         "devices": program.mesh.num_devices,
         "collectives": {str(kind): count for kind, count in statistics.collectives.items()},
         "moved_bytes": {str(kind): count for kind, count in statistics.moved_bytes.items()},
-        "peak_bytes_per_device": peaks,
-        "peak_bytes_by_tier": {str(tier): count for tier, count in statistics.peak_bytes.items()},
+        "peak_bytes_per_device": [device.peak_bytes[Tier.DEVICE] for device in statistics.devices],
+        "peak_bytes": {str(tier): count for tier, count in statistics.peak_bytes.items()},
         "device_memory": program.device_memory if arguments.device_memory is None else arguments.device_memory,
         "planned_peak_bytes": program.peak_bytes,
         "prefetched_bytes_per_device": [device.prefetched_bytes for device in statistics.devices],
@@ -482,7 +485,7 @@ def _write_results(path: Path, run: RunResult) -> None:
 def _memory_in_words(report: Mapping[str, Any]) -> str:
     from hyperparallel.plan import format_bytes
 
-    peaks = dict(report["peak_bytes_by_tier"])
+    peaks = dict(report["peak_bytes"])
     text = f"  memory       {format_bytes(peaks.pop('device', 0))} at the peak on the fullest device"
     if report["device_memory"] is not None:
         text += f", of {format_bytes(report['device_memory'])}"

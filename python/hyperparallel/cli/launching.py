@@ -53,6 +53,13 @@ def check_state_options(arguments: argparse.Namespace, program: CompiledProgram)
     for option in ("save", "resume"):
         if getattr(arguments, option) is not None and not has_state:
             raise RuntimeFailure(f"--{option} is for trainings; {program.name} does not change its parameters")
+        inputs = {argument.name for argument in program.arguments if argument.role is Role.INPUT}
+        carried = [result.name for result in program.results if result.updates in inputs]
+        if getattr(arguments, option) is not None and carried:
+            raise RuntimeFailure(
+                f"--{option} is for trainings; {program.name} carries its input {carried[0]} from step to step, which a "
+                "state does not hold"
+            )
 
 
 def runs_over_processes(arguments: argparse.Namespace) -> bool:

@@ -160,6 +160,7 @@ def _import(loaded: LoadedModel, talk: Talk, flat: bool) -> ImportedModel:
         loaded.kwargs,
         name=loaded.name,
         block_paths=None if flat else "auto",
+        decoding=loaded.decoding,
         progress=lambda _stage, done, total: talk.advance(done, total),
     )
 
@@ -404,6 +405,7 @@ def _key(path: Path, overrides: Mapping[str, Any], loaded: LoadedModel, flat: bo
     seen: dict[int, str] = {}
     parts += [f"{name} is {seen.setdefault(id(tensor), name)}" for name, tensor in _state(loaded.module)]
     parts.append(_plain({"args": loaded.args, "kwargs": loaded.kwargs}, 0, values=False))
+    parts.append(f"decoding: {loaded.decoding}")
     if loaded.training is not None:
         from hyperparallel.frontend.optimizers import rules_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hyperparallel.compare import Comparison, compare
 from hyperparallel.enums import Role
@@ -25,20 +25,19 @@ class Checked:
     losses: tuple[float, ...] = ()
 
 
-def check_steps(arguments: argparse.Namespace, is_training: bool) -> None:
+def check_steps(arguments: argparse.Namespace, has_state: bool) -> None:
     """Refuse options that do not fit the program.
 
     Raises:
-        RuntimeFailure: ``--steps`` for a model that is not trained, or ``--repeat`` for one that is.
+        RuntimeFailure: ``--steps`` for a model that keeps nothing, or ``--repeat`` for one that does.
     """
-    if arguments.steps is not None and not is_training:
+    if arguments.steps is not None and not has_state:
         raise RuntimeFailure(
-            f"{arguments.model} is no training step; --steps is for a model file whose build() returns a Training"
+            f"{arguments.model} keeps nothing from step to step; --steps is for a model file whose build() returns a "
+            "Training or a Decoding"
         )
-    if is_training and arguments.repeat != 1:
-        raise RuntimeFailure(
-            f"{arguments.model} is a training step, which changes its state; give --steps, not --repeat"
-        )
+    if has_state and arguments.repeat != 1:
+        raise RuntimeFailure(f"{arguments.model} is a step that changes its state; give --steps, not --repeat")
 
 
 def check(model: Model, run: RunResult, tolerance: float) -> Checked:
@@ -68,6 +67,31 @@ def check(model: Model, run: RunResult, tolerance: float) -> Checked:
             got[result.name] = bfloat16_to_float32(value) if is_wide else value
             want[result.name] = bfloat16_to_float32(wanted) if is_wide else wanted
     return Checked(compare(got, want, tolerance), losses)
+
+
+def check_decoding(model: Model, run: RunResult, tolerance: float) -> Checked:
+    """Do as many steps of generation in PyTorch, and compare what the last one gives and the caches after it.
+
+    Raises:
+        ImportModelError: The model file is not known or no longer there.
+        RuntimeFailure: It no longer says what a step keeps.
+    """
+    from hyperparallel.cli.models import rebuild, to_array
+    from hyperparallel.frontend.decoding import decode
+    from hyperparallel.runtime import bfloat16_to_float32
+
+    loaded = rebuild(model)
+    if loaded.decoding is None:
+        raise RuntimeFailure(f"the model file of {model.imported.name} no longer says what a step keeps for the next")
+    reference = decode(loaded.module, loaded.args, loaded.kwargs, loaded.decoding, len(run.wall_seconds))
+    got: dict[str, Any] = {}
+    want: dict[str, Any] = {}
+    for result in model.imported.results:
+        value, wanted = run.results[result.name], to_array(reference[result.name])
+        is_wide = result.dtype == "bf16"
+        got[result.name] = bfloat16_to_float32(value) if is_wide else value
+        want[result.name] = bfloat16_to_float32(wanted) if is_wide else wanted
+    return Checked(compare(got, want, tolerance))
 
 
 def check_composed(composed: Composed, run: RunResult, tolerance: float) -> Checked:

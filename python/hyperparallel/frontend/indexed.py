@@ -4,6 +4,8 @@
 - What adds rows to a table (the backward of embeddings, of ``x[i]``, ``index_add``) becomes one operator of our own,
   ``hyperparallel::scatter_add(updates [N, ...], indices [N], table [V, ...])``, which ``indexing.scatter_add`` is in
   MLIR. It is never a product with a one-hot matrix.
+- What replaces rows of a table (the update of a key-value cache) selects, for each row of it, between that and the new
+  one: elementwise, so that it can be done in the table's place and is split as the table is.
 - What writes a few places of each row (the backward of ``topk``, ``scatter`` with a short index) compares places and
   selects: elementwise, so that it fuses and is split as its tensor is.
 - ``topk`` and ``sort`` find the rank of each element by counting those before it: n^2 comparisons for rows of n, without
@@ -47,6 +49,7 @@ def indexed_decompositions() -> dict[Any, Callable[..., Any]]:
         aten.index_put.default: _index_put,
         aten._unsafe_index_put.default: _index_put,
         aten.index_add.default: _index_add,
+        aten.index_copy.default: _index_copy,
         aten.scatter_add.default: _scatter_add,
         aten.scatter.src: _scatter,
         aten.scatter.value: _scatter,
@@ -110,6 +113,21 @@ def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: flo
         updates.movedim(dim, 0), _from_start(index.reshape(-1), x.shape[dim]), x.movedim(dim, 0)
     )
     return moved.movedim(0, dim)
+
+
+def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    if x.dim() == 0:
+        return NotImplemented
+    dim, count = dim % x.dim(), index.numel()
+    place = _from_start(index.reshape(-1), x.shape[dim])
+    if count == 1:
+        return torch.where(_places(x, dim) == place, source, x)
+    # Each place looks for the last of the rows that go there: a gather, which costs what is copied.
+    hit = torch.arange(x.shape[dim]).unsqueeze(1) == place
+    row = torch.where(hit, torch.arange(count), -1).amax(1)
+    shape = [1] * x.dim()
+    shape[dim] = x.shape[dim]
+    return torch.where((row >= 0).view(shape), source.index_select(dim, row.clamp(min=0)), x)
 
 
 def _places(x: Tensor, dim: int) -> Tensor:
