@@ -79,7 +79,8 @@ class GreedyDecoder(torch.nn.Module):
         """Take tokens, say the next one."""
         from transformers import StaticCache
 
-        cache: Any = StaticCache(config=self.model.config, max_cache_len=self.length)
+        config: Any = self.model.config
+        cache: Any = StaticCache(config=config, max_cache_len=self.length)
         for layer, held in zip(cache.layers, self.cache, strict=True):
             layer.keys, layer.values = held.keys, held.values
             layer.device, layer.dtype = held.keys.device, held.keys.dtype
