@@ -437,7 +437,11 @@ def _report(
         "stored_bytes_per_device": [device.stored_bytes for device in statistics.devices],
         "copy_wait_seconds": max(device.copy_wait_seconds for device in statistics.devices),
         "run_seconds": list(run.wall_seconds),
-        "results": {entry.name: {"shape": list(entry.shape), "dtype": entry.dtype} for entry in program.results},
+        "results": {
+            entry.name: {"shape": list(entry.shape), "dtype": entry.dtype}
+            | ({} if entry.updates is None else {"updates": entry.updates})
+            for entry in program.results
+        },
         "cached": dict(cached),
     }
     if run.losses:
@@ -506,6 +510,8 @@ def _in_words(report: Mapping[str, Any]) -> str:
     for name, entry in report["results"].items():
         if "losses" in report:
             break  # the loss, and what was there before
+        if "updates" in entry:
+            continue
         lines.append(f"  result       {name}: {'x'.join(str(size) for size in entry['shape'])} {entry['dtype']}")
     if "max_rel_error" in report:
         verdict = "equal to PyTorch" if report["ok"] else "NOT equal to PyTorch"
