@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands, launching, machine, report, schedule, simulate
+from hyperparallel.cli import commands, feeding, launching, machine, report, schedule, simulate
 from hyperparallel.cli.cost import cost_command
 from hyperparallel.errors import HyperParallelError
 
@@ -131,6 +131,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CHIP",
         help="the chip for the target ascend, as Ascend's compiler spells it (default Ascend910B1)",
     )
+    verb.add_argument(
+        "--steps",
+        type=_count,
+        metavar="N",
+        help="keep batches and learning rates of the first N steps beside the program, for hp-run",
+    )
     _memory_option(verb)
     _plan_options(verb)
     _model_options(verb)
@@ -142,7 +148,9 @@ def _parser() -> argparse.ArgumentParser:
         "--tolerance", type=_positive, default=1e-4, metavar="X", help="largest relative error (default 1e-4)"
     )
     verb.add_argument("--repeat", type=_count, default=1, metavar="N", help="run N times; the last one is reported")
-    verb.add_argument("--steps", type=_count, metavar="N", help="train for N steps on the same batch (default 1)")
+    verb.add_argument(
+        "--steps", type=_count, metavar="N", help="train for N steps, or generate N tokens (default 1)"
+    )
     verb.add_argument("--inputs", type=Path, metavar="FILE.npz", help="inputs by name, instead of the example inputs")
     verb.add_argument("--results", type=Path, metavar="FILE.npz", help="write the results here")
     verb.add_argument(
@@ -152,6 +160,7 @@ def _parser() -> argparse.ArgumentParser:
         "--timeline", type=Path, metavar="FILE.json", help="write what each device did here, for hp report"
     )
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
+    feeding.add_arguments(verb)
     launching.add_arguments(verb)
     _memory_option(verb)
     _plan_options(verb)
