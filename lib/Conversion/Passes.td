@@ -279,8 +279,9 @@ def CallLibrary : Pass<"hp-call-library", "mlir::ModuleOp"> {
     Prepares linalg on buffers for devices whose kernels are written from whole
     tensors. What an op's body loads at an index that it computes is gathered
     before, by the operator `embedding`; what only moves elements between
-    buffers with gaps is the operator `copy`, and other ops get copies without
-    gaps; constants are uploaded. A call of an operator is a call of a private
+    buffers with gaps, or in another order, is the operator `copy`, and other ops
+    get copies without gaps and in the order of their loops; constants are
+    uploaded. A call of an operator is a call of a private
     function with `hp.library` (its name) and `hp.words` (element type, rank,
     sizes and strides of each buffer).
   }];

@@ -6,8 +6,8 @@
 //
 // Contract in:  linalg, memref, scf, func and arith on buffers; static shapes.
 // Contract out: linalg ops but contractions read and write contiguous buffers,
-//   and load nothing in their bodies. Constants that are not one number are in
-//   the device's memory.
+//   in the order of their loops, and load nothing in their bodies. Constants
+//   that are not one number are in the device's memory.
 //
 //   1. A constant is uploaded to a buffer where it is read. One of a single
 //      number stays, where only linalg ops read it.
@@ -16,8 +16,9 @@
 //      the rows that are meant, gathered by an operator; what is done with
 //      them. Loops that only run along the end of the buffer are its rows.
 //   3. What moves elements and computes nothing, between buffers of which one
-//      has gaps, is a copy by an operator.
-//   4. Other ops get copies without gaps.
+//      has gaps or is visited in another order, is a copy by an operator.
+//   4. Other ops get copies without gaps, in the order of their loops: Ascend's
+//      compiler fails at transposes among other ops.
 //
 // Cost: linear in ops.
 //
@@ -367,10 +368,68 @@ static bool hasGaps(Value value) {
   return type && !isContiguous(type);
 }
 
+/// True if the loops along the dimensions are in order.
+static bool isInOrder(AffineMap map) {
+  int64_t before = -1;
+  for (AffineExpr expr : map.getResults()) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    if (dim && dim.getPosition() < before)
+      return false;
+    before = dim ? dim.getPosition() : before;
+  }
+  return true;
+}
+
+/// Gives an operand that is visited in another order a buffer in the order of
+/// the loops. What is no permutation stays, and is reported later.
+static void orderOperand(linalg::GenericOp op, OpOperand &operand,
+                         LibraryCalls &library) {
+  auto type = dyn_cast<MemRefType>(operand.get().getType());
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  SmallVector<int64_t> strides, extents = op.getStaticLoopRanges();
+  int64_t offset = 0;
+  if (!type || !type.hasStaticShape() || isInOrder(map) ||
+      failed(type.getStridesAndOffset(strides, offset)) ||
+      llvm::any_of(strides, ShapedType::isDynamic))
+    return;
+  LibraryView view{operand.get(), {}, {}};
+  SmallVector<AffineExpr> inOrder;
+  for (unsigned loop = 0; loop < extents.size(); ++loop)
+    for (auto [expr, stride] : llvm::zip_equal(map.getResults(), strides))
+      if (expr == getAffineDimExpr(loop, op.getContext())) {
+        inOrder.push_back(expr);
+        view.sizes.push_back(extents[loop]);
+        view.strides.push_back(stride);
+      }
+  size_t numFixed = llvm::count_if(map.getResults(), [](AffineExpr expr) {
+    auto constant = dyn_cast<AffineConstantExpr>(expr);
+    return constant && constant.getValue() == 0;
+  });
+  if (inOrder.size() + numFixed != map.getNumResults())
+    return;
+  OpBuilder builder(op);
+  Value ordered =
+      allocate(builder, op.getLoc(), view.sizes, type.getElementType());
+  if (op.payloadUsesValueFromOperand(&operand))
+    library.call(builder, op.getLoc(), "copy",
+                 {view, packedView(ordered, view.sizes)});
+  if (op.isDpsInit(&operand)) {
+    builder.setInsertionPointAfter(op);
+    library.call(builder, op.getLoc(), "copy",
+                 {packedView(ordered, view.sizes), view});
+  }
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  maps[operand.getOperandNumber()] =
+      AffineMap::get(map.getNumDims(), 0, inOrder, op.getContext());
+  op.setIndexingMapsAttr(builder.getAffineMapArrayAttr(maps));
+  operand.set(ordered);
+}
+
 /// True if a library did what the op does.
 static bool moveByLibrary(LinalgOp op, LibraryCalls &library) {
   OpOperand *source = getMoved(op);
-  if (!source || llvm::none_of(op->getOperands(), hasGaps))
+  bool isOrdered = llvm::all_of(op.getIndexingMapsArray(), isInOrder);
+  if (!source || (isOrdered && llvm::none_of(op->getOperands(), hasGaps)))
     return false;
   FailureOr<LibraryView> from = viewByLoops(op, *source);
   FailureOr<LibraryView> to = viewByLoops(op, op.getDpsInitsMutable()[0]);
@@ -432,9 +491,15 @@ struct CallLibraryPass : impl::CallLibraryBase<CallLibraryPass> {
       if (!isRuntimeContraction(op))
         ops.push_back(op);
     });
-    for (LinalgOp op : ops)
-      if (!moveByLibrary(op, library) && failed(closeGaps(op, library)))
+    for (LinalgOp op : ops) {
+      if (moveByLibrary(op, library))
+        continue;
+      if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+        for (OpOperand &operand : generic->getOpOperands())
+          orderOperand(generic, operand, library);
+      if (failed(closeGaps(op, library)))
         return failure();
+    }
     return success();
   }
 

@@ -68,6 +68,23 @@ func.func @computed(%a: memref<6x8xf32>) {
   return
 }
 
+// So does what is read in another order than that of the loops.
+// CHECK-LABEL: func.func @transposed(
+// CHECK-SAME: %[[A:.*]]: memref<4x6xf32>, %[[B:.*]]: memref<6x4xf32>
+// CHECK: %[[ORDERED:.*]] = memref.alloc() {{.*}} : memref<6x4xf32>
+// CHECK: call @[[$TURN:library_copy[_0-9]*]](%[[A]], %[[ORDERED]])
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[ORDERED]] : memref<6x4xf32>) outs(%[[B]] : memref<6x4xf32>)
+func.func @transposed(%a: memref<4x6xf32>, %b: memref<6x4xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #map2], iterator_types = ["parallel", "parallel"]}
+      ins(%a : memref<4x6xf32>) outs(%b : memref<6x4xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = arith.negf %x : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
 // A constant goes to the device's memory, but one of a single number that only elementwise ops read.
 // CHECK-LABEL: func.func @constants(
 // CHECK: %[[ONE:.*]] = memref.get_global @ones
