@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/LinalgToHFusion/FragmentWriter.h"
+#include "lib/Conversion/LinalgToHFusion/HFusionNames.h"
 #include "lib/Conversion/LinalgToKernels/LoopNest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,63 +34,11 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using linalg::LinalgOp;
 
 namespace mlir::hyperparallel {
-
-static constexpr llvm::StringLiteral kSelect = "hfusion.select";
-
-/// What an elementwise op is called there; empty if it is not there.
-static StringRef findElementwise(StringRef op) {
-#define LINALG(ARITY, FN)                                                      \
-  "linalg.elemwise_" #ARITY " {fun = #linalg." #ARITY "_fn<" #FN ">}"
-#define HFUSION(ARITY, FN)                                                     \
-  "hfusion.elemwise_" #ARITY " {fun = #hfusion." #ARITY "_fn<" #FN ">}"
-  return llvm::StringSwitch<StringRef>(op)
-      .Cases({"arith.addf", "arith.addi"}, LINALG(binary, add))
-      .Cases({"arith.subf", "arith.subi"}, LINALG(binary, sub))
-      .Cases({"arith.mulf", "arith.muli"}, LINALG(binary, mul))
-      .Cases({"arith.divf", "arith.divsi"}, LINALG(binary, div))
-      .Cases({"arith.maximumf", "arith.maxsi"}, LINALG(binary, max_signed))
-      .Cases({"arith.minimumf", "arith.minsi"}, LINALG(binary, min_signed))
-      .Case("arith.floordivsi", HFUSION(binary, floordivsi))
-      .Case("arith.andi", HFUSION(binary, vand))
-      .Case("arith.ori", HFUSION(binary, vor))
-      .Case("arith.negf", LINALG(unary, negf))
-      .Case("math.exp", LINALG(unary, exp))
-      .Case("math.log", LINALG(unary, log))
-      .Case("math.absf", LINALG(unary, abs))
-      .Case("math.ceil", LINALG(unary, ceil))
-      .Case("math.floor", LINALG(unary, floor))
-      .Case("math.sqrt", HFUSION(unary, sqrt))
-      .Case("math.rsqrt", HFUSION(unary, rsqrt))
-      .Case("math.tanh", HFUSION(unary, tanh))
-      .Case("math.erf", HFUSION(unary, erf))
-      .Case("math.sin", HFUSION(unary, sin))
-      .Case("math.cos", HFUSION(unary, cos))
-      .Case("math.log1p", HFUSION(unary, log1p))
-      .Case("math.log2", HFUSION(unary, log2))
-      .Case("math.expm1", HFUSION(unary, expm1))
-      .Case("math.exp2", HFUSION(unary, exp2))
-      .Case("math.absi", HFUSION(unary, absi))
-      .Default("");
-#undef LINALG
-#undef HFUSION
-}
-
-/// The element type of a tensor there; null for what the device has not got.
-static Type toElement(Type type) {
-  if (type.isIndex())
-    return IntegerType::get(type.getContext(), 64);
-  if (type.isF32() || type.isF16() || type.isBF16() || type.isInteger(1) ||
-      type.isInteger(8) || type.isInteger(16) || type.isInteger(32) ||
-      type.isInteger(64))
-    return type;
-  return {};
-}
 
 static FailureOr<Type> checkElement(Operation *where, Type type) {
   if (Type element = toElement(type))
@@ -97,12 +46,6 @@ static FailureOr<Type> checkElement(Operation *where, Type type) {
   return where->emitError("expected elements of i1, i8, i16, i32, i64, f16, "
                           "bf16 or f32 for Ascend but got ")
          << type << "; compute it in f32";
-}
-
-static TypedAttr one(Type type, int64_t value = 1) {
-  if (isa<FloatType>(type))
-    return FloatAttr::get(type, static_cast<double>(value));
-  return IntegerAttr::get(type, value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -390,13 +333,21 @@ static StringRef findPredicate(Operation *op) {
   llvm_unreachable("all predicates are listed");
 }
 
-static StringRef invert(StringRef predicate) {
-  return llvm::StringSwitch<StringRef>(predicate)
-      .Case("vlt", "vge")
-      .Case("vle", "vgt")
-      .Case("vgt", "vle")
-      .Case("vge", "vlt")
-      .Default("");
+/// The predicate that is false where an unordered one is true: unordered or
+/// less is not (ordered and at least).
+static StringRef findOpposite(arith::CmpFPredicate predicate) {
+  switch (predicate) {
+  case arith::CmpFPredicate::ULT:
+    return "vge";
+  case arith::CmpFPredicate::ULE:
+    return "vgt";
+  case arith::CmpFPredicate::UGT:
+    return "vle";
+  case arith::CmpFPredicate::UGE:
+    return "vlt";
+  default:
+    return "";
+  }
 }
 
 FailureOr<FragmentWriter::LoopValue>
@@ -415,25 +366,7 @@ FragmentWriter::evaluateComparison(Operation *op) {
   auto floats = dyn_cast<arith::CmpFOp>(op);
   if (StringRef predicate = findPredicate(op); !predicate.empty())
     return compare(predicate);
-  // Unordered or less is: not (ordered and at least).
-  StringRef opposite;
-  if (floats)
-    switch (floats.getPredicate()) {
-    case arith::CmpFPredicate::ULT:
-      opposite = invert("vlt");
-      break;
-    case arith::CmpFPredicate::ULE:
-      opposite = invert("vle");
-      break;
-    case arith::CmpFPredicate::UGT:
-      opposite = invert("vgt");
-      break;
-    case arith::CmpFPredicate::UGE:
-      opposite = invert("vge");
-      break;
-    default:
-      break;
-    }
+  StringRef opposite = floats ? findOpposite(floats.getPredicate()) : "";
   if (opposite.empty())
     return op->emitError("expected a comparison that Ascend has but got ")
            << op->getName() << " with another predicate";
@@ -511,7 +444,6 @@ FailureOr<FragmentWriter::LoopValue> FragmentWriter::evaluateOp(Operation *op) {
   }
   if (isSelect && operands[0].value.isScalar)
     return op->emitError("expected a condition that differs between elements");
-  // Only arithmetic takes scalars.
   bool takesScalars =
       isSelect || (op->getNumOperands() == 2 &&
                    StringRef(name).starts_with("linalg.elemwise"));
