@@ -67,7 +67,7 @@ LogicalResult StreamDialect::verifyRegionArgAttribute(Operation *op, unsigned,
     return op->emitError() << "argument " << argument << ": expected `"
                            << kAccessAttrName
                            << "` to be \"read\" or \"write\" but got `"
-                           << attr.getName().getValue() << "` = "
-                           << attr.getValue();
+                           << attr.getName().getValue()
+                           << "` = " << attr.getValue();
   return success();
 }

@@ -135,9 +135,9 @@ void BufferAccesses::addCall(Operation *op,
                              SmallVectorImpl<BufferAccess> &accesses) {
   auto call = cast<CallOpInterface>(op);
   auto symbol = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
-  auto callee = symbol ? symbols.lookupNearestSymbolFrom<FunctionOpInterface>(
-                             op, symbol)
-                       : FunctionOpInterface();
+  auto callee =
+      symbol ? symbols.lookupNearestSymbolFrom<FunctionOpInterface>(op, symbol)
+             : FunctionOpInterface();
   // A pointer tells nothing of what is done to it.
   bool isOpaque = !callee || !callee.getFunctionBody().getParentOp() ||
                   llvm::any_of(op->getOperands(), [](Value operand) {

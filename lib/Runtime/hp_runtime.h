@@ -518,10 +518,10 @@ HP_API void hp_rt_copy_wait(void *copy);
 
 /* Streams. Until hp_rt_stream_end, collectives, sends and receives are queued
  * on that stream, and return at once; what they are given has to live until
- * they are done. Everything else, and all that is called outside of such a pair,
- * is on the stream HP_STREAM_COMPUTE (0). Actions of a stream happen in order;
- * collectives of two streams are apart, even those of the same devices. The
- * members of a group queue the same calls on the same stream, in the same
+ * they are done. Everything else, and all that is called outside of such a
+ * pair, is on the stream HP_STREAM_COMPUTE (0). Actions of a stream happen in
+ * order; collectives of two streams are apart, even those of the same devices.
+ * The members of a group queue the same calls on the same stream, in the same
  * order.
  *
  * A mark stands for all that was queued on a stream so far. hp_rt_stream_wait
@@ -553,9 +553,9 @@ HP_API void hp_rt_recv_blocks(void *buffer, int64_t rank, const int64_t *shape,
                               int64_t element_bytes, const int64_t *blocks,
                               int64_t num_blocks, int64_t tag);
 
-/* The same for several tensors, whose blocks for one peer are one message, in the
- * order of tensors, then of blocks. `words`: how many tensors, then for each its
- * rank, element_bytes, num_blocks, shape and blocks. */
+/* The same for several tensors, whose blocks for one peer are one message, in
+ * the order of tensors, then of blocks. `words`: how many tensors, then for
+ * each its rank, element_bytes, num_blocks, shape and blocks. */
 HP_API void hp_rt_send_packet(const void *const *buffers, const int64_t *words,
                               int64_t tag);
 HP_API void hp_rt_recv_packet(void *const *buffers, const int64_t *words,

@@ -93,7 +93,8 @@ std::string addWish(Problem &problem, const std::string &rule) {
                 rule[at++] == '<' && readTask(rule, at, after) &&
                 at == rule.size();
   if (!isRead)
-    return "expected two tasks, such as F0.3 < B1.0 (forward of microbatch 3 on "
+    return "expected two tasks, such as F0.3 < B1.0 (forward of microbatch 3 "
+           "on "
            "stage 0 before backward of microbatch 0 on stage 1, or W for the "
            "gradients of weights), but got '" +
            rule + "'";
@@ -107,7 +108,8 @@ std::string addWish(Problem &problem, const std::string &rule) {
            std::to_string(problem.numMicrobatches) +
            ", and W only where backward is split";
   problem.wishes.push_back({static_cast<uint32_t>(first),
-                            static_cast<uint32_t>(second), "your rule " + rule});
+                            static_cast<uint32_t>(second),
+                            "your rule " + rule});
   return "";
 }
 

@@ -77,9 +77,9 @@ std::string findFault(const Problem &problem);
 /// "forward of microbatch 3 on stage 1", "update (task 17)".
 std::string describe(const Problem &problem, uint32_t task);
 
-/// Adds a wish as a person writes it: "F0.3 < B1.0", the forward of microbatch 3
-/// on stage 0 before the backward of microbatch 0 on stage 1 (W: the gradients
-/// of weights). Empty, or what is wrong with it.
+/// Adds a wish as a person writes it: "F0.3 < B1.0", the forward of microbatch
+/// 3 on stage 0 before the backward of microbatch 0 on stage 1 (W: the
+/// gradients of weights). Empty, or what is wrong with it.
 std::string addWish(Problem &problem, const std::string &rule);
 
 /// Finds tasks by what they are.

@@ -5,14 +5,15 @@
 // collectives wait for is itself.
 //
 // 1. Each program is walked in its order (TaskWalk.cpp), calls and loops that
-//    move something expanded. Views take no time: their results are their operand's.
+//    move something expanded. Views take no time: their results are their
+//    operand's.
 // 2. A kernel goes to the compute stream and waits for what made its operands.
 //    A collective goes to the stream of the outermost axis that it crosses and
 //    waits for the kernel before it, which is when it is issued; what reads its
 //    result waits for it, and so does what comes after the function that it is
 //    in. In a program that is synchronous (`hp.synchronous`) all that comes
-//    after it does. A movement (MovementOpInterface) goes to the stream of its link or
-//    peer and waits for the kernel before it, whose memory it may need.
+//    after it does. A movement (MovementOpInterface) goes to the stream of its
+//    link or peer and waits for the kernel before it, whose memory it may need.
 // 3. Bytes are flows: a kernel's through the memory, a collective's through the
 //    outermost level that it crosses, a movement's through its link. Alone,
 //    kernels and collectives take what the cost model says.

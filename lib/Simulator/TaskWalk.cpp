@@ -71,8 +71,7 @@ static std::optional<int64_t> tripsToExpand(LoopLikeOpInterface loop) {
   std::optional<llvm::APInt> trips = loop.getStaticTripCount();
   if (!trips || trips->getZExtValue() > kMostIterations)
     return std::nullopt;
-  bool moves = loop
-                   .walk([](Operation *op) {
+  bool moves = loop.walk([](Operation *op) {
                      return isa<CallOpInterface, MovementOpInterface>(op) ||
                                     describeCollective(op)
                                 ? WalkResult::interrupt()

@@ -259,8 +259,7 @@ void TimelineWriter::writeHead() {
   for (size_t group = 0; group < program.groups.size(); ++group) {
     int64_t devices = program.groups[group].devices.count;
     talking += devices * talkSeconds[group];
-    beside +=
-        devices * (talkSeconds[group] - exposed[group].communication);
+    beside += devices * (talkSeconds[group] - exposed[group].communication);
   }
   json.attribute("masked_communication",
                  talking > 0 ? llvm::json::Value(beside / talking) : nullptr);

@@ -63,9 +63,7 @@ struct Message {
   int64_t tag;
   SmallVector<int64_t> table;
 
-  int64_t numBlocks() const {
-    return table.size() / (2 + 2 * type.getRank());
-  }
+  int64_t numBlocks() const { return table.size() / (2 + 2 * type.getRank()); }
 };
 } // namespace
 
@@ -109,9 +107,9 @@ static void callPacket(RuntimeCallBuilder &runtime, ArrayRef<Message> messages,
     llvm::append_range(words, message.table);
   }
   const Message &first = messages.front();
-  runtime.call(first.isSend ? "hp_rt_send_packet" : "hp_rt_recv_packet",
-               {pointers, runtime.constantWords(words),
-                runtime.i64(first.tag)});
+  runtime.call(
+      first.isSend ? "hp_rt_send_packet" : "hp_rt_recv_packet",
+      {pointers, runtime.constantWords(words), runtime.i64(first.tag)});
 }
 
 /// A private function of the buffers that makes the call.
@@ -214,13 +212,13 @@ struct ConvertHyperMPMDToRuntimePass
     int64_t alone = -1;
     for (Operation *op : messages) {
       std::optional<PacketPlace> packet = getPacketPlace(op);
-      together[{unsigned(isa<SendOp>(op)), packet ? packet->packet : alone--}].push_back(
-          describe(op));
+      together[{unsigned(isa<SendOp>(op)), packet ? packet->packet : alone--}]
+          .push_back(describe(op));
     }
     for (auto &[key, members] : together) {
       convert(getOperation(), symbols, members);
       numConverted += members.size();
-          }
+    }
     getOperation()->removeAttr(HyperMPMDDialect::kGroupAttrName);
     getOperation()->removeAttr(HyperMPMDDialect::kTopologyAttrName);
   }

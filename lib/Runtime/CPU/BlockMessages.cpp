@@ -168,9 +168,9 @@ static hp_status forOwnBlocks(Device &device, const char *what,
     for (int64_t number = 0; status == HP_OK && number < blocks.count;
          ++number, entry += blocks.stride())
       if (entry[0] == lane.owner->launch.rank)
-        status = move(lane, blocks,
-                      Block(blocks, entry + 2, entry + 2 + blocks.rank),
-                      entry[1]);
+        status =
+            move(lane, blocks,
+                 Block(blocks, entry + 2, entry + 2 + blocks.rank), entry[1]);
     return status;
   });
 }
@@ -205,7 +205,7 @@ static hp_status readPackets(Device &device, const char *what,
   hp_status status = mayCall(device, what);
   int64_t count = *words++;
   for (int64_t number = 0; status == HP_OK && number < count; ++number) {
-    Blocks blocks = {buffers[number], words[0], words + 3, words[1],
+    Blocks blocks = {buffers[number],      words[0], words + 3, words[1],
                      words + 3 + words[0], words[2], tag};
     status = checkBlocks(what, blocks);
     const int64_t *entry = blocks.table;
@@ -301,8 +301,7 @@ void hp_rt_send_blocks(const void *buffer, int64_t rank, const int64_t *shape,
                 blocks,
                 num_blocks,
                 tag};
-  hp_status status =
-      forOwnBlocks(device, "hp_rt_send_blocks", all, sendBlock);
+  hp_status status = forOwnBlocks(device, "hp_rt_send_blocks", all, sendBlock);
   if (status != HP_OK)
     leaveProgram(device, status);
 }
@@ -338,10 +337,9 @@ void hp_rt_send_packet(const void *const *buffers, const int64_t *words,
 void hp_rt_recv_packet(void *const *buffers, const int64_t *words,
                        int64_t tag) {
   Device &device = currentDevice("hp_rt_recv_packet");
-  hp_status status =
-      movePackets(device, "hp_rt_recv_packet",
-                  reinterpret_cast<char *const *>(buffers), words, tag,
-                  receivePacket);
+  hp_status status = movePackets(device, "hp_rt_recv_packet",
+                                 reinterpret_cast<char *const *>(buffers),
+                                 words, tag, receivePacket);
   if (status != HP_OK)
     leaveProgram(device, status);
 }

@@ -174,7 +174,8 @@ static hp_status permuteCall(Device &device, const void *in, void *out,
   if (status != HP_OK)
     return status;
   call.inBytes = bytes;
-  return findPermuteGroup(currentLane(device), from, numFrom, to, numTo, &ref, call);
+  return findPermuteGroup(currentLane(device), from, numFrom, to, numTo, &ref,
+                          call);
 }
 
 /// Does a collective, or queues it.

@@ -48,7 +48,7 @@ enum class Activity : int { Idle, Running, Waiting, Done };
 /// which is its compute stream, or a stream beside it.
 struct Lane {
   Device *owner = nullptr;
-  int32_t stream = 0; ///< as hp_rt_stream_begin numbers them
+  int32_t stream = 0;          ///< as hp_rt_stream_begin numbers them
   std::deque<GroupRef> groups; ///< grows only, so references stay valid
   hp_device_stats stats = {};  ///< of a stream beside: of its calls only
   TraceLane *lane = nullptr;

@@ -40,9 +40,9 @@ void putMessage(Device &reader, const ChannelKey &key, std::vector<char> data) {
 
 hp_status takeMessage(Lane &lane, const ChannelKey &key, const Call &call,
                       std::vector<char> &message) {
-  std::shared_ptr<Channel> channel = lane.owner->context->collectives.channel(key);
-  hp_status status =
-      waitFor(lane, channel->sent, channel->received + 1, call);
+  std::shared_ptr<Channel> channel =
+      lane.owner->context->collectives.channel(key);
+  hp_status status = waitFor(lane, channel->sent, channel->received + 1, call);
   if (status != HP_OK)
     return status;
   ++channel->received;
@@ -89,9 +89,8 @@ hp_status receiveMessage(Lane &lane, Call &call) {
     return status;
   int64_t begin = nowNs();
   std::vector<char> message;
-  status =
-      takeMessage(lane, keyOf(device, call.peer, device.ordinal, call.tag),
-                  call, message);
+  status = takeMessage(lane, keyOf(device, call.peer, device.ordinal, call.tag),
+                       call, message);
   if (status != HP_OK)
     return status;
   if (static_cast<int64_t>(message.size()) != call.inBytes)

@@ -119,8 +119,8 @@ std::vector<char> packRange(const Call &call, const char *data, int64_t begin,
 
 /// The message of a member, checked against our call; `data` is behind the
 /// description.
-hp_status take(Lane &lane, Call &call, Phase phase, int64_t from,
-               int64_t bytes, std::vector<char> &message) {
+hp_status take(Lane &lane, Call &call, Phase phase, int64_t from, int64_t bytes,
+               std::vector<char> &message) {
   Group &group = *call.group;
   Device &sender = *group.members[from];
   call.peer = sender.ordinal;
@@ -171,9 +171,10 @@ hp_status allReduce(Lane &lane, Call &call) {
     return HP_OK;
   for (int64_t to = 0; to < size; ++to)
     if (to != call.rank)
-      putMessage(*group.members[to],
-                 keyOf(*lane.owner, call, Second, *lane.owner, *group.members[to]),
-                 packRange(call, call.out, begin, end));
+      putMessage(
+          *group.members[to],
+          keyOf(*lane.owner, call, Second, *lane.owner, *group.members[to]),
+          packRange(call, call.out, begin, end));
   for (int64_t from = 0; from < size; ++from) {
     if (from == call.rank)
       continue;

@@ -102,7 +102,8 @@ std::string describeDevices(Run &run) {
                           ? "has ended its program"
                           : "is at work");
     for (auto &[stream, call] : waiting)
-      text += name + (stream ? "on the stream " + streamName(stream) + " " : "") +
+      text += name +
+              (stream ? "on the stream " + streamName(stream) + " " : "") +
               describeWaiting(call);
   }
   return text;

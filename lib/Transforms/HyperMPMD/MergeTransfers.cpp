@@ -5,10 +5,12 @@
 // with its route. Out: those that go together carry `hp.packet = [number,
 // place]`: one message for each pair of devices.
 //
-//   1. Sends of one group that follow each other, with nothing between them that
+//   1. Sends of one group that follow each other, with nothing between them
+//   that
 //      takes time, are a run if they go to the same group and their receives do
 //      so there, too, in the same order.
-//   2. A message takes a latency, and its bytes over the link. What is packed is
+//   2. A message takes a latency, and its bytes over the link. What is packed
+//   is
 //      copied once more on each side, but has its latency with the others: that
 //      pays if the copies take less than the latency.
 //   3. Large ones are left out of a run, and do not end it.
@@ -88,8 +90,8 @@ void MergeTransfersPass::close(SmallVectorImpl<SendOp> &run, StringRef group) {
       Attribute packet =
           builder.getDenseI64ArrayAttr({packets, int64_t(place)});
       send->setAttr(kPacketAttrName, packet);
-      arrivals[{group.str(), send.getPeer().str(), send.getTag()}].recv->setAttr(
-          kPacketAttrName, packet);
+      arrivals[{group.str(), send.getPeer().str(), send.getTag()}]
+          .recv->setAttr(kPacketAttrName, packet);
     }
     ++packets;
     ++numPackets;
@@ -149,6 +151,5 @@ void MergeTransfersPass::runOnOperation() {
       readArrivals(program, group, model);
   for (auto program : getOperation().getOps<ModuleOp>())
     if (StringAttr group = groupOf(program))
-      program.walk(
-          [&](Block *block) { mergeSends(*block, group, model); });
+      program.walk([&](Block *block) { mergeSends(*block, group, model); });
 }

@@ -7,9 +7,9 @@
 // In, out: local form. Functions that are called by plain calls alone.
 // How: callees first, so that a collective rises through all callers whose
 //   border it reaches. At each call a copy is written that carries the call's
-//   path and phase: it says whose it is, and keeps collectives of one value that
-//   two calls make apart, so that a gathered weight does not live from one to
-//   the other.
+//   path and phase: it says whose it is, and keeps collectives of one value
+//   that two calls make apart, so that a gathered weight does not live from one
+//   to the other.
 // Cost: linear in functions, arguments and calls.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/HyperShard/Passes.h"

@@ -2,20 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // An op's place in a local program is when it is issued; what reads its result
-// waits for it. This pass chooses the places of what moves data between devices,
-// and leaves what computes in its order:
+// waits for it. This pass chooses the places of what moves data between
+// devices, and leaves what computes in its order:
 //
 //   compute   ├─ h.0 ─┤├─ h.1 ─┤├─ h.2 ─┤      ├ h.2' ┤├ h.1' ┤├ h.0' ┤
 //   gather    h.0 h.1 ───┤ h.2 ────┤          as late as still hidden
 //   reduce                                            └ h.2 ┘ └ h.1 ┘ as early
 //
-//   1. What takes less than it gives (reductions, exchanges, sends) is issued as
+//   1. What takes less than it gives (reductions, exchanges, sends) is issued
+//   as
 //      soon as its operand is there.
-//   2. What gives more than it takes (gathers, receives) is issued as late as it
+//   2. What gives more than it takes (gathers, receives) is issued as late as
+//   it
 //      is still done before its first reader, by the cost model: from the end,
 //      each ends when its reader begins or the next one on its stream does. But
-//      never before the reader before its own begins, which is when a receive is
-//      issued: what is there too early costs memory.
+//      never before the reader before its own begins, which is when a receive
+//      is issued: what is there too early costs memory.
 //   3. Sends and receives keep their order among each other, which was proved
 //      free of deadlock; a receive does not hold back a later send.
 //   4. What takes no time (views) goes where it is needed.
@@ -195,9 +197,8 @@ void BlockOrder::placeLate() {
   std::vector<double> begins(end + 1, 0);
   for (unsigned number = 0; number < end; ++number)
     begins[number + 1] =
-        begins[number] + (items[number].placing == Placing::Kept
-                              ? items[number].seconds
-                              : 0);
+        begins[number] +
+        (items[number].placing == Placing::Kept ? items[number].seconds : 0);
   SmallVector<unsigned> late;
   for (unsigned number = 0; number < end; ++number)
     if (items[number].placing == Placing::Late)
@@ -249,8 +250,8 @@ void BlockOrder::orderMessages() {
   for (Item *message : llvm::reverse(messages)) {
     if (message->placing == Placing::Early)
       latest = std::min(latest, message->earliest);
-    message->place = std::max(message->earliest,
-                              std::min(message->place, latest));
+    message->place =
+        std::max(message->earliest, std::min(message->place, latest));
     latest = std::min(latest, message->place);
   }
 }

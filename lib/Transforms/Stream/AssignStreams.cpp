@@ -11,7 +11,8 @@
 //      the last reader and writer on each stream. An op has to come after those
 //      it conflicts with; what its clock does not say yet needs a wait, unless
 //      one of the other waits brings it along.
-//   3. An allocation is an access of the compute stream: its bytes may have been
+//   3. An allocation is an access of the compute stream: its bytes may have
+//   been
 //      another buffer's until then. So is the beginning of the block, for what
 //      is from outside.
 //   4. A deallocation that would have to wait is put off until the compute
@@ -99,7 +100,6 @@ public:
   int64_t queuedCalls = 0, inPlace = 0, waits = 0, implied = 0, moved = 0;
 
 private:
-
   BufferAccesses accesses;
   SymbolTableCollection symbols;
   DenseMap<Operation *, SmallVector<BufferAccess>> known;
@@ -137,8 +137,8 @@ private:
   SmallVector<PutOff> putOff;
   /// By stream: the step that is missing, and to whom.
   using Missing = std::pair<int64_t, unsigned>;
-  SmallVector<std::priority_queue<Missing, std::vector<Missing>,
-                                  std::greater<Missing>>>
+  SmallVector<
+      std::priority_queue<Missing, std::vector<Missing>, std::greater<Missing>>>
       missing;
 };
 
@@ -152,8 +152,8 @@ IdAttr StreamChoice::streamOf(Operation *op) {
   auto call = dyn_cast<func::CallOp>(op);
   if (!call || call.getNumResults())
     return {};
-  auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(
-      call, call.getCalleeAttr());
+  auto callee =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
   return callee ? callee->getAttrOfType<IdAttr>(StreamDialect::kOfAttrName)
                 : IdAttr();
 }
@@ -194,8 +194,7 @@ void StreamChoice::decide(Block &block) {
     if (own.empty() || isa<memref::DeallocOp>(op))
       continue;
     bool isQueued = false;
-    if (IdAttr stream = streamOf(op);
-        stream && llvm::none_of(own, isOpaque)) {
+    if (IdAttr stream = streamOf(op); stream && llvm::none_of(own, isOpaque)) {
       // The end of the block waits for everything.
       Next first = {0, false};
       auto consider = [&](const std::optional<Next> &one) {
@@ -360,7 +359,8 @@ void BlockWalk::release(Operation *before) {
       if (--one.missing)
         continue;
       one.dealloc->moveBefore(before);
-      addStep(one.dealloc, kCompute, SmallVector<BufferAccess>(choice.accessesOf(one.dealloc)));
+      addStep(one.dealloc, kCompute,
+              SmallVector<BufferAccess>(choice.accessesOf(one.dealloc)));
     }
 }
 
@@ -377,8 +377,7 @@ void BlockWalk::run() {
       continue;
     }
     if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
-      addStep(op, kCompute,
-              BufferAccess{{alloc.getResult()}, /*writes=*/true});
+      addStep(op, kCompute, BufferAccess{{alloc.getResult()}, /*writes=*/true});
       continue;
     }
     SmallVector<BufferAccess> accesses(choice.accessesOf(op));

@@ -6,7 +6,8 @@
 //   1. Each block is executed in its order. A stream's clock says how many ops
 //      of each stream have happened before its next one; a record keeps the
 //      clock, a wait takes it over.
-//   2. A root is cut into runs of bytes, each with its last write, and the reads
+//   2. A root is cut into runs of bytes, each with its last write, and the
+//   reads
 //      since on each stream. An access has to come after the writes of its
 //      bytes, and if it writes, after their reads, too: a clock says so or not.
 //   3. What is from outside of the block was written by the compute stream
@@ -116,17 +117,20 @@ Runs &BlockVerifier::runsOf(Value root) {
 
 LogicalResult BlockVerifier::refuse(const Event &late, const Event &early,
                                     bool writes, bool wrote) {
-  InFlightDiagnostic error =
-      late.op->emitError()
-      << "expected this op, which " << (writes ? "writes" : "reads")
-      << " memory on the stream " << streams[late.stream]
-      << ", to wait for the stream " << streams[early.stream] << ", which "
-      << (wrote ? "writes" : "reads") << " the same bytes before";
+  InFlightDiagnostic error = late.op->emitError()
+                             << "expected this op, which "
+                             << (writes ? "writes" : "reads")
+                             << " memory on the stream " << streams[late.stream]
+                             << ", to wait for the stream "
+                             << streams[early.stream] << ", which "
+                             << (wrote ? "writes" : "reads")
+                             << " the same bytes before";
   if (early.op)
     error.attachNote(early.op->getLoc()) << "here";
   else
     error.attachNote() << "before this block";
-  error.attachNote() << "stream-assign-streams writes the waits that are needed";
+  error.attachNote()
+      << "stream-assign-streams writes the waits that are needed";
   return error;
 }
 
@@ -217,7 +221,8 @@ LogicalResult BlockVerifier::verify() {
     if (auto wait = dyn_cast<WaitOp>(op)) {
       Operation *record = wait.getMark().getDefiningOp();
       if (record->getBlock() != &block)
-        return wait.emitError("expected a mark that was recorded in this block");
+        return wait.emitError(
+            "expected a mark that was recorded in this block");
       auto &clock = clocks[numberOf(wait.getStream())];
       for (auto [stream, number] : marks[record]) {
         int64_t &known = clock[stream];
@@ -227,7 +232,8 @@ LogicalResult BlockVerifier::verify() {
     }
     if (auto on = dyn_cast<OnOp>(op)) {
       unsigned stream = numberOf(on.getStream());
-      if (failed(visit(&op, stream, accesses.get(&on.getBody().front().front()))))
+      if (failed(
+              visit(&op, stream, accesses.get(&on.getBody().front().front()))))
         return failure();
       continue;
     }
