@@ -74,6 +74,7 @@ def main() -> None:
     loaded = load_model_file(
         ROOT / "examples" / "gpt2_train.py", {"width": arguments.width, "layers": arguments.layers, "vocab": 1024}
     )
+    assert loaded.training is not None
     model = import_training(loaded.module, loaded.args, loaded.kwargs, training=loaded.training)
     rows = [
         measure(model, loaded, preset, mesh, arguments.machine, overlap, arguments.steps)

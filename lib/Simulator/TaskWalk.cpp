@@ -35,6 +35,15 @@ FunctionOpInterface TaskBuilder::calleeOf(Operation *op) {
   return callee;
 }
 
+/// The path of a call, or of what was lifted from one, behind that of its
+/// caller.
+static std::string pathOf(Operation *op, const std::string &path) {
+  auto name = op->getAttrOfType<StringAttr>("hp.path");
+  if (!name)
+    return path;
+  return path.empty() ? name.str() : path + "." + name.str();
+}
+
 LogicalResult TaskBuilder::expandCall(Operation *op, FunctionOpInterface callee,
                                       Environment &values,
                                       const std::string &path) {
@@ -43,9 +52,7 @@ LogicalResult TaskBuilder::expandCall(Operation *op, FunctionOpInterface callee,
            callee.getArguments(), cast<CallOpInterface>(op).getArgOperands()))
     if (auto info = values.find(operand); info != values.end())
       inner[argument] = info->second;
-  std::string innerPath = path;
-  if (auto name = op->getAttrOfType<StringAttr>("hp.path"))
-    innerPath = path.empty() ? name.str() : path + "." + name.str();
+  std::string innerPath = pathOf(op, path);
   callStack.push_back(callee);
   size_t before = underWay.size();
   FailureOr<SmallVector<ValueInfo>> returned =
@@ -125,7 +132,7 @@ LogicalResult TaskBuilder::visit(Operation *op, Environment &values,
       return expandLoop(loop, *trips, values, path);
   TaskCost cost = model.getCost(op);
   if (cost.launches > 0)
-    return addTask(op, cost, values, path);
+    return addTask(op, cost, values, pathOf(op, path));
   passThrough(op, values);
   return success();
 }

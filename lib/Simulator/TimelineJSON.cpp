@@ -262,7 +262,9 @@ void TimelineWriter::writeHead() {
     beside += devices * (talkSeconds[group] - exposed[group].communication);
   }
   json.attribute("masked_communication",
-                 talking > 0 ? llvm::json::Value(beside / talking) : nullptr);
+                 talking > 0
+                     ? llvm::json::Value(std::max(0.0, beside / talking))
+                     : nullptr);
   auto mean = [&](double Exposed::*member) {
     SmallVector<double> values;
     for (const Exposed &one : exposed)

@@ -19,6 +19,7 @@ from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.frontend.model_file import LoadedModel, load_model_file
 from hyperparallel.frontend.worker_process import worker_session
 from hyperparallel.plan import Plan
+from hyperparallel.runtime.vocabulary import Collective
 from hyperparallel.simulator import simulate_file
 
 pytest.importorskip("torch")
@@ -85,13 +86,21 @@ def test_streams_change_no_bit(case: str, tmp_path: Path) -> None:
     assert got.losses == want.losses
     for name, value in want.results.items():
         np.testing.assert_array_equal(got.results[name], value, err_msg=name)
-    assert got.statistics.collectives == want.statistics.collectives
+    # The same is moved; what is sent as soon as it is there goes alone, where in order it may go with others.
+    assert got.statistics.moved_bytes == want.statistics.moved_bytes
+    calls, calls_in_order = got.statistics.collectives, want.statistics.collectives
+    messages = {Collective.SEND, Collective.RECV}
+    assert {kind: calls[kind] for kind in {*calls} - messages} == {
+        kind: calls_in_order[kind] for kind in {*calls_in_order} - messages
+    }
+    assert calls.get(Collective.SEND, 0) >= calls_in_order.get(Collective.SEND, 0)
     assert on_streams(tmp_path / "in_order.json") == 0
     assert on_streams(tmp_path / "beside.json") > 0
     assert got.statistics.leaked_bytes == 0
     # What is predicted: communication goes behind kernels, and the step gets no longer.
     hidden, exposed = simulate_file(beside.directory), simulate_file(in_order.directory)
-    assert exposed.masked_communication == pytest.approx(0.0, abs=1e-9) or mesh is None
+    if mesh is not None:  # messages wait beside kernels even so
+        assert exposed.masked_communication == pytest.approx(0.0, abs=1e-9)
     assert hidden.masked_communication is not None
     assert hidden.masked_communication > 0
     assert hidden.seconds <= exposed.seconds * (1 + 1e-9)

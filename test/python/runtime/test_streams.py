@@ -13,6 +13,7 @@ from runtime_cases import axes_words, run, values
 
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.runtime import DataType, Runtime
+from hyperparallel.runtime.vocabulary import Collective
 
 Runtimes = Callable[[int], Runtime]
 ROWS, COLUMNS = ((1, 2),), ((2, 2),)
@@ -31,7 +32,7 @@ def test_collectives_of_two_streams(runtimes: Runtimes, programs: Path, rounds: 
         np.testing.assert_allclose(got[8:16], last[:, column].sum(axis=0), rtol=1e-5)
         np.testing.assert_allclose(got[16:24], last.sum(axis=(0, 1)), rtol=1e-5)
         np.testing.assert_array_equal(got[24:], last[row].max(axis=0))
-    assert statistics.collectives["all_reduce"] == 4 * rounds
+    assert statistics.collectives[Collective.ALL_REDUCE] == 4 * rounds
 
 
 def test_messages_on_streams_and_the_trace(runtimes: Runtimes, programs: Path, tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_messages_on_streams_and_the_trace(runtimes: Runtimes, programs: Path, t
         results, statistics = run(runtime.load(programs), "stream_messages", [[0]] * 2, inputs, (8,))
     np.testing.assert_array_equal(results[0], inputs[1])
     np.testing.assert_array_equal(results[1], inputs[0])
-    assert (statistics.collectives["send"], statistics.collectives["recv"]) == (1, 1)
+    assert (statistics.collectives[Collective.SEND], statistics.collectives[Collective.RECV]) == (1, 1)
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     where = {names[event["tid"]] for event in events if event.get("cat") == "message"}
