@@ -53,6 +53,7 @@ from hyperparallel.pipeline import (
     PhaseRunner,
     keep_program,
     make_context,
+    make_synchronous,
     parse_program,
     reproduction,
 )
@@ -162,6 +163,7 @@ def partition_model(
     dump_dir: Path | None = None,
     plan_file: Path | None = None,
     progress: Progress | None = None,
+    overlap: bool = True,
 ) -> PartitionedProgram:
     """Run the phases up to the program of one device.
 
@@ -174,6 +176,7 @@ def partition_model(
         dump_dir: Gets the IR after each phase, numbered.
         plan_file: Where the resolved plan is written; a temporary file if None.
         progress: Called with the name of each phase before it runs.
+        overlap: Let collectives run beside the computation.
 
     Raises:
         PlanError: If the plan does not fit.
@@ -186,6 +189,9 @@ def partition_model(
         text = model.mlir
         if machine is not None:
             supernode.set_machine(module, machine)
+        if not overlap:
+            make_synchronous(module)
+        if machine is not None or not overlap:
             text = str(module)
     with timed(seconds, "plan", progress):
         read = read_plan(plan)
@@ -223,6 +229,7 @@ def compile_model(
     progress: Progress | None = None,
     threads: int = 0,
     device_memory: int | None = None,
+    overlap: bool = True,
 ) -> CompiledProgram:
     """Compile a model for a mesh of virtual devices.
 
@@ -244,6 +251,8 @@ def compile_model(
         threads: Threads of the code generator; 0 for all cores.
         device_memory: Bytes that the program may use on each device; what does not fit goes to the tiers below and is
             fetched in time. No limit if None.
+        overlap: Let collectives and messages run beside the computation, on streams of their own; without, everything
+            happens in the order of the program, to the same bits.
 
     Returns:
         The program in ``out_dir``.
@@ -282,6 +291,7 @@ def compile_model(
             progress=progress,
             threads=threads,
             device_memory=device_memory,
+            overlap=overlap,
         )
     with new_directory(directory) as made:
         dump = made / "ir" if dump_ir else None
@@ -296,6 +306,7 @@ def compile_model(
             dump_dir=dump,
             plan_file=made / PLAN_FILE,
             progress=progress,
+            overlap=overlap,
         )
         program = generate_program(
             partitioned, made, directory, model.name, target, dump, threads, device_memory, progress, chips
