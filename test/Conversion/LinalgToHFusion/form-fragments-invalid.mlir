@@ -13,10 +13,10 @@ func.func @doubles(%a: memref<4xf64>, %b: memref<4xf64>) {
 
 // -----
 
-func.func @windows(%a: memref<5xf32>, %b: memref<4xf32>) {
+func.func @windows(%a: memref<7xf32>, %b: memref<4xf32>) {
   // expected-error @below {{expected an operand that loops read whole, each dimension by a loop of its own, for Ascend but got the map}}
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (i + j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (j)>], iterator_types = ["parallel", "reduction"]}
-      ins(%a, %b : memref<5xf32>, memref<4xf32>) outs(%b : memref<4xf32>) {
+      ins(%a, %b : memref<7xf32>, memref<4xf32>) outs(%b : memref<4xf32>) {
   ^bb0(%x: f32, %w: f32, %y: f32):
     %0 = arith.addf %x, %y : f32
     linalg.yield %0 : f32
