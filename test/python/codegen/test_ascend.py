@@ -20,7 +20,6 @@ from hyperparallel.bishengir import assemble_fragments
 TAKEN = (
     test_contractions.test_layouts,
     test_contractions.test_adds_to_its_init,
-    test_execution.test_booleans_are_bytes,
     test_execution.test_reductions_along_either_dimension,
     test_execution.test_gather,
     test_execution.test_assertion_ends_the_run,
