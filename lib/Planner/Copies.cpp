@@ -11,7 +11,7 @@
 // d bytes per second while copies take c of the memory's H goes on at
 // min(1, (H - c) / d) of its speed.
 //
-// Cost: O(links) for each copy.
+// Cost: O(links) for each copy; O(1) if links share nothing.
 //===----------------------------------------------------------------------===//
 #include "lib/Planner/Copies.h"
 
@@ -29,12 +29,19 @@ Copies::Copies(const Problem &problem) : problem(problem) {
     queues.back().link = &tier.out;
     queues.emplace_back();
     queues.back().link = &tier.in;
+    isShared |= tier.out.segment >= 0 || tier.in.segment >= 0;
   }
+  isShared |= problem.memoryBandwidth > 0;
 }
 
 void Copies::issue(uint32_t link, int64_t bytes, double *start, double *end) {
-  *end = std::numeric_limits<double>::infinity();
   Queue &queue = queues[link];
+  if (!isShared) {
+    *start = std::max(time, queue.free);
+    *end = queue.free = *start + problem.seconds(*queue.link, bytes);
+    return;
+  }
+  *end = std::numeric_limits<double>::infinity();
   queue.copies.push_back({bytes, start, end});
   if (queue.copies.size() == 1)
     begin(queue);
@@ -108,6 +115,10 @@ void Copies::finishStep(Queue &queue) {
 }
 
 void Copies::advance(double moment) {
+  if (!isShared) {
+    time = std::max(time, moment);
+    return;
+  }
   for (Queue *queue = earliest(); queue && queue->next <= moment;
        queue = earliest()) {
     time = std::max(time, queue->next);
@@ -117,6 +128,10 @@ void Copies::advance(double moment) {
 }
 
 void Copies::wait(const double *end) {
+  if (!isShared) {
+    time = std::max(time, *end);
+    return;
+  }
   while (*end > time) {
     Queue *queue = earliest();
     if (!queue)

@@ -50,6 +50,8 @@ private:
     /// Of the first copy: when its latency is over, or its flow ends.
     double next = 0;
     double remaining = 0, rate = 0, since = 0;
+    /// Where nothing is shared: when the last copy ends.
+    double free = 0;
   };
 
   void begin(Queue &queue);
@@ -63,6 +65,8 @@ private:
   double time = 0;
   std::vector<Queue> queues;
   double flow = 0;
+  /// Copies share no wire and slow nothing down: their ends are known at once.
+  bool isShared = false;
 };
 
 } // namespace mlir::hyperparallel::planner

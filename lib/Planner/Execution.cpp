@@ -13,7 +13,7 @@
 // reported: by then copies of the step before are under way as they will
 // always be.
 //
-// Cost: O(operations + spills log spills).
+// Cost: O(operations + spills), and that of the copies.
 //===----------------------------------------------------------------------===//
 #include "lib/Planner/Copies.h"
 #include "lib/Planner/Lifetimes.h"
@@ -30,22 +30,15 @@ class BySlot {
 public:
   template <typename Key, typename Then>
   BySlot(const std::vector<Spill> &spills, int32_t slots, Key key, Then then) {
-    first.assign(slots + 1, 0);
     std::vector<uint32_t> order(spills.size());
-    for (uint32_t i = 0; i < spills.size(); ++i) {
+    for (uint32_t i = 0; i < spills.size(); ++i)
       order[i] = i;
-      ++first[key(spills[i]) % slots + 1];
-    }
-    for (int32_t slot = 0; slot < slots; ++slot)
-      first[slot + 1] += first[slot];
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return std::make_pair(then(spills[a]), a) <
-             std::make_pair(then(spills[b]), b);
-    });
     numbers.resize(spills.size());
-    std::vector<uint32_t> place(first.begin(), first.end() - 1);
-    for (uint32_t number : order)
-      numbers[place[key(spills[number]) % slots]++] = number;
+    sortInto(order, numbers, 2 * slots,
+             [&](uint32_t i) { return then(spills[i]) + 1; });
+    sortInto(numbers, order, slots,
+             [&](uint32_t i) { return key(spills[i]) % slots; });
+    numbers.swap(order);
   }
 
   template <typename Visit>
@@ -55,6 +48,19 @@ public:
   }
 
 private:
+  /// Stable, by a number below `count`; `first` is where each begins.
+  template <typename Key>
+  void sortInto(const std::vector<uint32_t> &from, std::vector<uint32_t> &to,
+                int32_t count, Key key) {
+    first.assign(count + 2, 0);
+    for (uint32_t number : from)
+      ++first[key(number) + 2];
+    for (int32_t i = 2; i < count + 2; ++i)
+      first[i] += first[i - 1];
+    for (uint32_t number : from)
+      to[first[key(number) + 1]++] = number;
+  }
+
   std::vector<uint32_t> first, numbers;
 };
 
@@ -81,9 +87,6 @@ public:
 
 private:
   void runSlot(int32_t slot);
-  bool copiesOut(const Spill &spill) const {
-    return !spill.isClean && !spill.recomputed;
-  }
 
   const Problem &problem;
   const std::vector<Spill> &spills;
@@ -99,7 +102,7 @@ void Run::runSlot(int32_t slot) {
   result.reached[slot] = copies.now();
   byIssued.visit(slot, [&](uint32_t s) {
     const Spill &spill = spills[s];
-    if (copiesOut(spill))
+    if (spill.copiesOut())
       copies.issue(Copies::outLink(spill.tier),
                    problem.storages[spill.storage].bytes, &result.outStart[s],
                    &result.outEnd[s]);
@@ -111,10 +114,12 @@ void Run::runSlot(int32_t slot) {
   result.waitsOut += result.taken[slot] - result.reached[slot];
   byFetched.visit(slot, [&](uint32_t s) {
     const Spill &spill = spills[s];
-    if (!spill.recomputed)
+    if (spill.copiesIn())
       copies.issue(Copies::inLink(spill.tier),
                    problem.storages[spill.storage].bytes, &result.inStart[s],
                    &result.inEnd[s]);
+    else
+      result.inStart[s] = result.inEnd[s] = copies.now();
   });
   double again = 0;
   byBefore.visit(slot, [&](uint32_t s) {

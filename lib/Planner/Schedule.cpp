@@ -398,6 +398,8 @@ void Scheduler::fetchEarlier() {
   std::vector<int32_t> previous(problem.tiers.size(), 0);
   for (uint32_t i : byBefore) {
     Item &item = items[i];
+    if (item.freed >= item.fetched)
+      continue; // it stays
     int32_t shift = item.fetched >= slots ? slots : 0;
     int32_t from = std::max(item.freed - shift, 0);
     if (!shift)
@@ -438,8 +440,6 @@ void Scheduler::dropNeedless() {
   });
   for (uint32_t i : order) {
     Item &item = items[i];
-    if (choice.copiesEarly && servesLater(item))
-      continue;
     bool fits = true;
     forSlots(item.freed, item.fetched, slots, [&](int32_t a, int32_t b) {
       fits &= tree.max(a, b) <= capacity - item.bytes;
@@ -447,6 +447,10 @@ void Scheduler::dropNeedless() {
     if (!fits)
       continue;
     occupy(item.freed, item.fetched, item.bytes);
+    if (choice.copiesEarly && item.before < slots && servesLater(item)) {
+      item.freed = item.fetched = item.before;
+      continue;
+    }
     item.fetched = item.freed;
     isChosen[item.gap] = false;
   }

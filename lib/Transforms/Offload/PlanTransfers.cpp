@@ -148,6 +148,10 @@ static void settleCopies(const TransferProblem &problem,
         spill->isClean &= !use->writes;
     }
   }
+  // What has a copy below need not be copied there early.
+  llvm::erase_if(spills, [](const Spill &spill) {
+    return !spill.copiesIn() && spill.isClean;
+  });
 }
 
 /// Adds what the caller's ownership of arguments asks for; true if it added
@@ -238,6 +242,14 @@ void PlanTransfersPass::remark(const TransferProblem &problem,
           << " and computed again before op " << spill.before << " in "
           << seconds(problem.problem.storages[spill.storage].recomputeSeconds)
           << ": a copy would take longer";
+      continue;
+    }
+    if (!spill.copiesIn()) {
+      emitRemark(loc, "offload: ")
+          << problem.getName(spill.storage) << " (" << bytes(size)
+          << ") is stored to " << problem.tiers[spill.tier].getName().getValue()
+          << " from op " << spill.issued()
+          << " on, and dropped later without a copy";
       continue;
     }
     emitRemark(loc, "offload: ")
