@@ -34,15 +34,19 @@ Copies::Copies(const Problem &problem) : problem(problem) {
   isShared |= problem.memoryBandwidth > 0;
 }
 
-void Copies::issue(uint32_t link, int64_t bytes, double *start, double *end) {
+void Copies::issue(uint32_t link, int64_t bytes, bool joined, double *start,
+                   double *end) {
   Queue &queue = queues[link];
+  double latency =
+      queue.link->latency * double(problem.chunks(bytes) - (joined ? 1 : 0));
   if (!isShared) {
     *start = std::max(time, queue.free);
-    *end = queue.free = *start + problem.seconds(*queue.link, bytes);
+    *end = queue.free =
+        *start + latency + double(bytes) / problem.rate(*queue.link);
     return;
   }
   *end = std::numeric_limits<double>::infinity();
-  queue.copies.push_back({bytes, start, end});
+  queue.copies.push_back({bytes, latency, start, end});
   if (queue.copies.size() == 1)
     begin(queue);
 }
@@ -50,7 +54,7 @@ void Copies::issue(uint32_t link, int64_t bytes, double *start, double *end) {
 void Copies::begin(Queue &queue) {
   const Copy &copy = queue.copies.front();
   *copy.start = time;
-  queue.next = time + queue.link->latency * double(problem.chunks(copy.bytes));
+  queue.next = time + copy.latency;
 }
 
 Copies::Queue *Copies::earliest() {

@@ -26,8 +26,10 @@ public:
   static uint32_t inLink(uint32_t tier) { return 2 * tier + 1; }
 
   /// Queues a copy at the present moment; start and end are written to where
-  /// they point, when they are known.
-  void issue(uint32_t link, int64_t bytes, double *start, double *end);
+  /// they point, when they are known. One that is `joined` to the copy that was
+  /// issued before it on the link takes no latency of its own.
+  void issue(uint32_t link, int64_t bytes, bool joined, double *start,
+             double *end);
 
   double now() const { return time; }
   /// Time goes on to the moment.
@@ -41,6 +43,7 @@ public:
 private:
   struct Copy {
     int64_t bytes;
+    double latency;
     double *start, *end;
   };
   struct Queue {

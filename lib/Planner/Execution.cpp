@@ -9,6 +9,9 @@
 //   4. copies in with `before` i are waited for;
 //   5. the operation runs, after what is to be computed again for it.
 //
+// The copies that a slot issues on a link are submitted together, and take its
+// latency once.
+//
 // With spills over the end of the step, two steps run and the second is
 // reported: by then copies of the step before are under way as they will
 // always be.
@@ -81,18 +84,26 @@ public:
         byBefore(
             spills, slots, [](const Spill &s) { return s.before; },
             [](const Spill &s) { return s.fetched; }),
-        copies(problem) {}
+        copies(problem), lastSlot(2 * problem.tiers.size(), -1) {}
 
   Execution run();
 
 private:
   void runSlot(int32_t slot);
+  void issue(uint32_t link, int32_t slot, uint32_t storage, double *start,
+             double *end) {
+    copies.issue(link, problem.storages[storage].bytes,
+                 /*joined=*/lastSlot[link] == slot, start, end);
+    lastSlot[link] = slot;
+  }
 
   const Problem &problem;
   const std::vector<Spill> &spills;
   int32_t slots;
   BySlot byIssued, byFreed, byFetched, byBefore;
   Copies copies;
+  /// By link: the slot that has issued a copy last.
+  std::vector<int32_t> lastSlot;
   Execution result;
 };
 
@@ -103,9 +114,8 @@ void Run::runSlot(int32_t slot) {
   byIssued.visit(slot, [&](uint32_t s) {
     const Spill &spill = spills[s];
     if (spill.copiesOut())
-      copies.issue(Copies::outLink(spill.tier),
-                   problem.storages[spill.storage].bytes, &result.outStart[s],
-                   &result.outEnd[s]);
+      issue(Copies::outLink(spill.tier), slot, spill.storage,
+            &result.outStart[s], &result.outEnd[s]);
     else
       result.outStart[s] = result.outEnd[s] = copies.now();
   });
@@ -115,9 +125,8 @@ void Run::runSlot(int32_t slot) {
   byFetched.visit(slot, [&](uint32_t s) {
     const Spill &spill = spills[s];
     if (spill.copiesIn())
-      copies.issue(Copies::inLink(spill.tier),
-                   problem.storages[spill.storage].bytes, &result.inStart[s],
-                   &result.inEnd[s]);
+      issue(Copies::inLink(spill.tier), slot, spill.storage, &result.inStart[s],
+            &result.inEnd[s]);
     else
       result.inStart[s] = result.inEnd[s] = copies.now();
   });
@@ -158,6 +167,7 @@ Execution Run::run() {
   double begin = 0;
   for (int step = 0; step < (wraps ? 2 : 1); ++step) {
     begin = copies.now();
+    lastSlot.assign(lastSlot.size(), -1);
     result.waitsOut = result.waitsIn = result.slowedDown = 0;
     for (int32_t slot = 0; slot < slots; ++slot)
       runSlot(slot);

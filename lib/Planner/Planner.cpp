@@ -193,8 +193,13 @@ bool Planner::run(Draft &draft, std::string &how, Plan &plan) {
   goal = plan.boundSeconds * (1 + 1e-9);
   Draft kept;
   const std::vector<uint8_t> nearest = tiers;
-  for (OutwardOrder order :
-       {OutwardOrder::Longest, OutwardOrder::Mixed, OutwardOrder::KeepBusy}) {
+  for (Outward order :
+       {Outward{OutwardOrder::Longest}, Outward{OutwardOrder::Mixed},
+        Outward{OutwardOrder::KeepOutBusy},
+        Outward{OutwardOrder::KeepInBusy, 1.0 / 16},
+        Outward{OutwardOrder::KeepInBusy, 1.0 / 22}}) {
+    if (!kept.execution.start.empty() && kept.execution.seconds <= goal)
+      break;
     tiers = nearest;
     for (int round = 0; round < kTierRounds; ++round) {
       draft = solveForTiers();

@@ -17,6 +17,9 @@
 //   4. What room is left is used: waits for copies out that would stall move
 //      to later slots, copies in to earlier ones, and spills that turn out to
 //      be needless are dropped.
+//   5. Copies in are issued at the first slot that has room and no earlier than
+//      those before them, and small copies out wait for the next one: copies of
+//      one slot are submitted together and share a latency.
 //
 // Only step 3 decides whether the plan is safe, and it knows integers only.
 // Cost: O((slots + gaps) log).
@@ -107,6 +110,7 @@ private:
   void fetchEarlier();
   bool servesLater(const Item &item) const;
   void dropNeedless();
+  void joinOut();
 
   const Problem &problem;
   const Lifetimes &lifetimes;
@@ -456,6 +460,29 @@ void Scheduler::dropNeedless() {
   }
 }
 
+/// Copies out that take less than the link's latency are issued with the next
+/// one, if that is no later than they would have begun to flow.
+void Scheduler::joinOut() {
+  std::vector<const Item *> next(problem.tiers.size(), nullptr);
+  for (auto it = byAfter.rbegin(); it != byAfter.rend(); ++it) {
+    Item &item = items[*it];
+    const Link &link = problem.tiers[item.tier].out;
+    if (!isChosen[item.gap] || item.isClean)
+      continue;
+    const Item *other = next[item.tier];
+    next[item.tier] = &item;
+    if (!other || link.latency <= 0 ||
+        double(item.bytes) > link.latency * problem.rate(link))
+      continue;
+    int32_t slot = other->after + 1 + other->delay;
+    if (slot <= item.after + 1 + item.delay || slot > item.freed ||
+        slot >= slots ||
+        clock.reached[slot] > clock.end[std::max(item.after, 0)] + link.latency)
+      continue;
+    item.delay = slot - item.after - 1;
+  }
+}
+
 bool Scheduler::run() {
   collect();
   if (choice.outOrder == OutOrder::First)
@@ -486,6 +513,7 @@ bool Scheduler::run() {
   waitLater(/*onlyIfItStalls=*/true);
   fetchEarlier();
   waitLater(/*onlyIfItStalls=*/false);
+  joinOut();
   return true;
 }
 

@@ -347,7 +347,8 @@ LogicalResult TaskBuilder::describeCopy(Operation *op, const Movement &movement,
       *to == memory || (*from != memory && place(target) < place(source));
   task.stream = getStream(inwards ? StreamKind::H2D : StreamKind::D2H,
                           source.getName() + Twine(" -> ") + target.getName());
-  task.seconds = link.getLatency();
+  // What follows another copy without an op between is submitted with it.
+  task.seconds = submitted.insert(task.stream).second ? link.getLatency() : 0;
   task.rate = link.getBandwidth();
   resources.useLink(task.uses, link, program.devices);
   resources.useTier(task.uses, source, program.devices);
@@ -466,6 +467,14 @@ LogicalResult TaskBuilder::visit(Operation *op, Environment &values,
                                  const std::string &path) {
   if (auto movement = dyn_cast<MovementOpInterface>(op))
     return addMovement(movement, values, path);
+  // Views of what is in a tier may be between what is fetched.
+  bool isOnDevice = llvm::any_of(op->getOperandTypes(), [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && !offload::getTier(tensor);
+  });
+  if (!isa<offload::WaitOp, offload::DetachOp>(op) &&
+      (isOnDevice || op->getNumOperands() == 0))
+    submitted.clear();
   if (FunctionOpInterface callee = calleeOf(op))
     return expandCall(op, callee, values, path);
   TaskCost cost = model.getCost(op);

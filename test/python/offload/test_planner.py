@@ -202,6 +202,32 @@ def test_alignment_and_chunks() -> None:
     assert offload.plan(dataclasses.replace(THREE, tiers=(slow,), chunk_bytes=10)).seconds == 50
 
 
+def test_copies_of_one_slot_share_a_latency() -> None:
+    """Three small tensors that leave and come back together take a latency each way, not three."""
+    host = Tier("host", 1000, Link(10.0, latency=2.0), Link(10.0, latency=2.0))
+    ops = (Operation(5.0, writes=(0, 1, 2)), Operation(20.0, writes=(3,)), Operation(5.0, reads=(0, 1, 2)))
+    storages = (Storage(10), Storage(10), Storage(10), Storage(100))
+    plan = offload.plan(Problem(ops, storages, 100, (host,)))
+    assert plan.seconds == 30 + 2 * (2 + 3)
+    assert [spill.out for spill in plan.spills] == [(5.0, 8.0), (8.0, 9.0), (9.0, 10.0)]
+
+
+def test_small_copies_out_wait_for_the_next() -> None:
+    """What takes less than the latency is submitted with what comes soon after it, and so hides better."""
+    host = Tier("host", 1000, Link(10.0, latency=2.0), Link(10.0))
+    ops = (
+        Operation(1.0, writes=(0,)),
+        Operation(1.0, writes=(1,)),
+        Operation(3.0),
+        Operation(10.0, writes=(2,)),
+        Operation(1.0, reads=(0, 1)),
+    )
+    plan = offload.plan(Problem(ops, (Storage(10), Storage(10), Storage(100)), 100, (host,)))
+    # Two latencies would be over one second after op 2.
+    assert plan.seconds == 16 + 1 + 2
+    assert [spill.delay for spill in plan.spills] == [1, 0]
+
+
 def test_copies_slow_down_what_is_bound_by_memory() -> None:
     # 40 bytes leave in 4 s while op 1, which takes all of the memory's 20 B/s, goes on at half its speed.
     ops = (
