@@ -34,8 +34,6 @@ def Offload_MoveAttr : AttrDef<Offload_Dialect, "Move"> {
     Where `prefetch_before` is not after `evict_after`, the move goes around the
     end of the step: the value (an argument, or what is its next value) lives in
     the tier between steps.
-    Where `prefetch_before` is `free_before`, the value stays: it is only stored
-    (waited for before that op), so that a later move of it is `clean`.
     A value that is `recomputed` is not copied at all: what made it is executed
     again right before op `prefetch_before`, which is the next use.
     Safety depends on these numbers alone: how long copies take changes when ops
@@ -56,10 +54,6 @@ def Offload_MoveAttr : AttrDef<Offload_Dialect, "Move"> {
   let extraClassDeclaration = [{
     /// The value lives in the tier between steps.
     bool goesAround() const { return getPrefetchBefore() <= getEvictAfter(); }
-    /// The value does not leave.
-    bool isStoreOnly() const {
-      return getPrefetchBefore() == getFreeBefore() && !getRecomputed();
-    }
   }];
 }
 

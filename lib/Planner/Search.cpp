@@ -13,7 +13,8 @@
 //     storage is copied out in an earlier gap than the one it leaves in.
 //
 // A change is kept if the step takes no longer by it, or little longer with a
-// chance that falls as the work is used up; the best plan of all is returned.
+// chance that falls, and rises again a few times, as the work is used up; the
+// best plan of all is returned.
 //
 // Cost: what the caller allows. It serves small steps, where one wrong gap
 // weighs much; on long ones it has little to do and few tries.
@@ -28,8 +29,9 @@ using namespace mlir::hyperparallel::planner;
 
 /// Slots and gaps of steps on which gaps are changed one by one.
 static constexpr int64_t kSmall = 512;
-/// The most changes that are tried, on small steps three times that.
-static constexpr int64_t kTries = 12'000;
+/// The most changes that are tried on a small step, for each slot and gap; and
+/// how often plans that are slower may be kept again.
+static constexpr int64_t kTries = 150, kRounds = 3;
 
 namespace {
 
@@ -344,9 +346,12 @@ bool Search::changeGaps(Draft &draft) {
 
 void Search::run(int64_t work, double goal) {
   int64_t cost = lifetimes.slots + int64_t(lifetimes.gaps.size());
-  // Most tries on a small step change few gaps, and take less.
-  int64_t tries = std::min(work / cost, kTries) * (cost <= kSmall ? 3 : 1);
   bool isSmall = cost <= kSmall;
+  // Most tries on a small step change few gaps, and take less.
+  int64_t tries = work / cost;
+  if (isSmall)
+    tries = 6 * std::min(tries, kTries * cost);
+  int64_t round = tries / kRounds + 1;
   for (int64_t i = 0; i < tries && best.execution.seconds > goal; ++i) {
     Draft draft;
     // Finding all slots anew takes longest.
@@ -360,14 +365,14 @@ void Search::run(int64_t work, double goal) {
       orderOut(draft);
     draft.execution = execute(problem, draft.spills);
     double slower = draft.execution.seconds / current.execution.seconds - 1;
-    double heat = 0.02 * (1 - double(i) / double(tries));
+    double heat = 0.01 * (1 - double(i % round) / double(round));
     if (slower > 0 && std::exp(-slower / heat) * 1024 < double(draw(1024)))
       continue;
     current = std::move(draft);
     if (current.execution.seconds < best.execution.seconds)
       best = current;
     take();
-    if (i % 512 == 511) {
+    if (i % 2048 == 2047) {
       current = best;
       take();
     }

@@ -119,6 +119,12 @@ private:
 
 } // namespace
 
+/// The value stays: it is only stored, for a later move of it.
+static bool isStoreOnly(MoveAttr move) {
+  return move.getPrefetchBefore() == move.getFreeBefore() &&
+         !move.getRecomputed();
+}
+
 /// The prefetch that fetches the value from an argument in a tier, or null.
 PrefetchOp Inserter::getStreamedBy(Value value) {
   std::optional<uint32_t> storage = storages.lookup(value);
@@ -447,7 +453,7 @@ void Inserter::insertMoves(Value value, const Journey &journey) {
   // Up to where what is there after `number` of the moves is used.
   auto getEnd = [&](size_t number) {
     for (MoveAttr move : moves.drop_front(number))
-      if (!move.isStoreOnly())
+      if (!isStoreOnly(move))
         return move.getPrefetchBefore();
     return end;
   };
@@ -458,7 +464,7 @@ void Inserter::insertMoves(Value value, const Journey &journey) {
                     getEnd(0), uses);
   }
   for (auto [number, move] : llvm::enumerate(moves)) {
-    if (move.isStoreOnly()) {
+    if (isStoreOnly(move)) {
       if (current)
         store(move, number, current, below);
       continue;
