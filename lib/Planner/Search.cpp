@@ -31,7 +31,7 @@ using namespace mlir::hyperparallel::planner;
 static constexpr int64_t kSmall = 512;
 /// The most changes that are tried on a small step, for each slot and gap; and
 /// how often plans that are slower may be kept again.
-static constexpr int64_t kTries = 150, kRounds = 3;
+static constexpr int64_t kTries = 300, kRounds = 3;
 
 namespace {
 
