@@ -232,6 +232,48 @@ def _least_sum(sizes: list[int], least: int) -> int:
     return least
 
 
+def _through(needed: int, parts: list[tuple[int, int]]) -> int:
+    """When `needed` bytes are through a link of bandwidth 1, of (moment, bytes) each of which goes no earlier than that."""
+    latest = through = 0
+    for moment, size in sorted(parts):
+        if through >= needed:
+            break
+        latest = max(latest, moment + needed - through)
+        through += size
+    return latest
+
+
+def windows_of(problem: Problem, gaps: list[Gap]) -> tuple[list[int], list[int]]:
+    """By slot: when it is taken at the earliest, and what is left of the step from then on at least.
+
+    What must be away at a slot was copied out after it was made, and will be copied in before it is used; of what is in
+    a gap there, what was made first leaves first, and what is used last comes last.
+    """
+    count = len(problem.operations)
+    costs = [round(op.seconds) for op in problem.operations] + [0]
+    over = [max(0, live - problem.capacity) for live in live_bytes(problem)]
+    made: dict[int, int] = {}
+    for version in versions_of(problem, gaps):
+        made.update({number: -2 if version.clean else gaps[version.gaps[0]].after for number in version.gaps})
+    sizes = [problem.storages[gap.storage].bytes for gap in gaps]
+    inside = [[number for number, gap in enumerate(gaps) if gap.after < slot < gap.before] for slot in range(count + 1)]
+    taken: list[int] = []
+    for slot in range(count + 1):
+        now = taken[-1] + costs[slot - 1] if slot else 0
+        clean = sum(sizes[number] for number in inside[slot] if made[number] == -2)
+        parts = [
+            (taken[made[number]] + costs[made[number]] if made[number] >= 0 else 0, sizes[number])
+            for number in inside[slot]
+            if made[number] != -2
+        ]
+        taken.append(max(now, _through(max(0, over[slot] - clean), parts)))
+    rest = [0] * (count + 2)
+    for slot in reversed(range(count + 1)):
+        parts = [(rest[gaps[number].before], sizes[number]) for number in inside[slot]]
+        rest[slot] = costs[slot] + max(rest[slot + 1], _through(over[slot], parts))
+    return taken, rest[: count + 1]
+
+
 def best_seconds(  # noqa: C901 (one model, row by row)
     problem: Problem, *, at_most: float | None = None, seconds: float = 60.0, workers: int = 1
 ) -> tuple[float, bool]:
@@ -279,9 +321,13 @@ def best_seconds(  # noqa: C901 (one model, row by row)
     # With a known plan: whether there is a better one.
     horizon = round(at_most) - 1 if at_most is not None else before[count] + 2 * sum(sizes)
 
+    earliest, rest = windows_of(problem, gaps)
+    if any(early + left > horizon for early, left in zip(earliest, rest, strict=True)):
+        return float(at_most or horizon), True
+
     def moments(name: str) -> list[Any]:
-        slack = horizon - before[count]
-        return [model.new_int_var(early, early + slack, f"{name}{slot}") for slot, early in enumerate(before)]
+        bounds = zip(earliest, rest, strict=True)
+        return [model.new_int_var(early, horizon - left, f"{name}{slot}") for slot, (early, left) in enumerate(bounds)]
 
     taken, start = moments("taken"), moments("start")
 
@@ -482,4 +528,5 @@ __all__ = [
     "random_step",
     "random_steps",
     "versions_of",
+    "windows_of",
 ]
