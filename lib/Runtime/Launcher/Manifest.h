@@ -56,6 +56,8 @@ struct Manifest {
   std::string directory;
   std::vector<Program> programs;
   int64_t numDevices = 0;
+  /// Inputs that have other values in every step.
+  std::vector<std::string> fed;
 
   static Manifest read(const std::string &directory);
 };

@@ -8,13 +8,15 @@
 //   2. Each process fills the blocks of its devices: from a state (--resume),
 //      from the inputs, or from the weights beside the program.
 //   3. Steps are run one after the other; what a step updates stays where it
-//      is. Every so many steps the state is saved.
+//      is, and what it is fed (--data) is filled in before it. Every so many
+//      steps the state is saved.
 //   4. Results are written like a state, and the process that holds the first
 //      scalar result (a loss) reports, in JSON on stdout.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/Launcher/Fault.h"
+#include "lib/Runtime/Launcher/Feed.h"
 #include "lib/Runtime/Launcher/Options.h"
 #include "lib/Runtime/Launcher/State.h"
 #include "lib/Runtime/Launcher/Supervisor.h"
@@ -50,6 +52,9 @@ private:
   void placeDevices();
   void fillArguments();
   void fill(DeviceLaunch &launch, const Tensor &tensor, char *out);
+  bool isFed(const std::string &name) const;
+  void checkFeed() const;
+  void feedStep(int64_t step);
   std::vector<Held> hold(bool areResults);
   void runStep();
   void readLoss();
@@ -63,6 +68,7 @@ private:
   std::vector<DeviceLaunch> devices;
   std::vector<hp_launch> launches;
   StoredTensors inputs, weights;
+  Feed feed;
   State state;
   std::vector<double> seconds, losses;
   std::vector<hp_device_stats> statistics; ///< of the last step
@@ -164,6 +170,8 @@ void Runner::fill(DeviceLaunch &launch, const Tensor &tensor, char *out) {
               ": it was not saved from a training of this program");
     return state.read(tensor, block, out);
   }
+  if (isFed(tensor.name))
+    return feed.read(tensor, block, firstStep, out);
   const StoredTensors &source = inputs.count(tensor.name) ? inputs : weights;
   auto found = source.find(tensor.name);
   if (found == source.end())
@@ -183,14 +191,43 @@ void Runner::fillArguments() {
     inputs = readTensors(options.inputs);
   if (fileExists(options.weights))
     weights = readTensors(options.weights);
+  if (!options.data.empty())
+    feed = Feed::open(options.data, manifest);
   if (!options.resume.empty()) {
     state = State::open(options.resume);
     firstStep = state.step;
   }
+  checkFeed();
   for (DeviceLaunch &launch : devices)
     for (size_t i = 0; launch.isHere && i < launch.arguments.size(); ++i)
       fill(launch, launch.program->arguments[i],
            static_cast<char *>(launch.arguments[i]));
+}
+
+/// Data that were asked for come first, then inputs that were, then what lies
+/// beside the program.
+bool Runner::isFed(const std::string &name) const {
+  return feed.has(name) &&
+         (options.givesData || !options.givesInputs || !inputs.count(name));
+}
+
+/// Refuses a second step with what was for the first.
+void Runner::checkFeed() const {
+  for (const std::string &name : manifest.fed)
+    if (firstStep + options.steps > 1 && !isFed(name) &&
+        !(options.givesInputs && inputs.count(name)))
+      endWith("the input " + name +
+              " has other values in every step; give them with --data, or "
+              "compile the program with --steps");
+}
+
+void Runner::feedStep(int64_t step) {
+  for (DeviceLaunch &launch : devices)
+    for (size_t i = 0; launch.isHere && i < launch.arguments.size(); ++i)
+      if (const Tensor &tensor = launch.program->arguments[i];
+          isFed(tensor.name))
+        feed.read(tensor, tensor.blockOf(launch.position), step,
+                  static_cast<char *>(launch.arguments[i]));
 }
 
 /// The results of all programs, or the arguments that are state.
@@ -318,6 +355,8 @@ void Runner::run() {
   fillArguments();
   require(hp_process_meet(context));
   for (int64_t turn = 1; turn <= options.steps; ++turn) {
+    if (turn > 1)
+      feedStep(firstStep + turn - 1);
     runStep();
     bool isDue = turn == options.steps ||
                  (options.saveEvery > 0 && turn % options.saveEvery == 0);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hyperparallel.compare import Comparison, compare
@@ -14,6 +15,7 @@ from hyperparallel.errors import RuntimeFailure
 if TYPE_CHECKING:
     from hyperparallel.cli.models import Model
     from hyperparallel.execute import RunResult
+    from hyperparallel.feed import Feed
     from hyperparallel.frontend.composed import Composed
 
 
@@ -40,14 +42,24 @@ def check_steps(arguments: argparse.Namespace, has_state: bool) -> None:
         raise RuntimeFailure(f"{arguments.model} is a step that changes its state; give --steps, not --repeat")
 
 
-def check(model: Model, run: RunResult, tolerance: float) -> Checked:
-    """Train in PyTorch for as many steps, and compare losses and parameters.
+def check(
+    model: Model, run: RunResult, tolerance: float, feed: Feed | None = None, given: Mapping[str, Any] | None = None
+) -> Checked:
+    """Train in PyTorch for as many steps, and compare losses, parameters and what changes of the buffers.
+
+    Args:
+        model: The model.
+        run: What its training gave.
+        tolerance: The largest relative error.
+        feed: What the steps were fed.
+        given: Inputs that all of them had, instead of the model file's.
 
     Raises:
         ImportModelError: The model file is not known or no longer there.
     """
     import numpy as np
 
+    from hyperparallel.cli.feeding import reference_feed
     from hyperparallel.cli.models import rebuild, to_array
     from hyperparallel.frontend.training_reference import train
     from hyperparallel.runtime import bfloat16_to_float32
@@ -55,15 +67,18 @@ def check(model: Model, run: RunResult, tolerance: float) -> Checked:
     loaded = rebuild(model)
     if loaded.training is None:
         raise RuntimeFailure(f"the model file of {model.imported.name} no longer says how it is trained")
-    reference = train(loaded.module, loaded.args, loaded.kwargs, loaded.training, run.first_step + len(run.losses))
+    fed = reference_feed(feed, given or {}, loaded)
+    steps = run.first_step + len(run.losses)
+    reference = train(loaded.module, loaded.args, loaded.kwargs, loaded.training, steps, fed)
     losses = reference.losses[run.first_step :]
-    parameters = {entry.name: entry for entry in model.imported.arguments if entry.role is Role.PARAMETER}
+    trained = {**reference.parameters, **reference.buffers}
+    kept = {entry.name for entry in model.imported.arguments if entry.role in (Role.PARAMETER, Role.BUFFER)}
     got = {"losses": np.array(run.losses)}
     want = {"losses": np.array(losses)}
     for result in model.imported.results:
-        if result.updates in parameters:
+        if result.updates in kept:
             is_wide = result.dtype == "bf16"
-            value, wanted = run.results[result.name], to_array(reference.parameters[result.name])
+            value, wanted = run.results[result.name], to_array(trained[result.name])
             got[result.name] = bfloat16_to_float32(value) if is_wide else value
             want[result.name] = bfloat16_to_float32(wanted) if is_wide else wanted
     return Checked(compare(got, want, tolerance), losses)

@@ -54,6 +54,7 @@ def indexed_decompositions() -> dict[Any, Callable[..., Any]]:
         aten.scatter.src: _scatter,
         aten.scatter.value: _scatter,
         aten.value_selecting_reduction_backward.default: _selected_backward,
+        aten.max_pool2d_with_indices_backward.default: _max_pool2d_backward,
         aten.topk.default: _topk,
         aten.sort.default: _sort,
         aten.sort.stable: _stable_sort,
@@ -184,6 +185,13 @@ def _selected_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Sequence[
     if not keepdim:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
     return _scatter_add(grad.new_zeros(sizes), dim, indices, grad)
+
+
+def _max_pool2d_backward(grad: Tensor, x: Tensor, *others: Any) -> Tensor:
+    """What reached a maximum goes to the place that it was taken from; a plane is one row of places."""
+    indices: Tensor = others[-1]
+    planes = grad.new_zeros([*x.shape[:-2], x.shape[-2] * x.shape[-1]])
+    return _scatter_add(planes, -1, indices.flatten(-2), grad.flatten(-2)).reshape(x.shape)
 
 
 def _ranked(x: Tensor, k: int, largest: bool) -> tuple[Tensor, Tensor]:

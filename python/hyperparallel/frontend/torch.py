@@ -307,6 +307,9 @@ def find_blocks(module: torch.nn.Module, block_paths: Literal["auto"] | Sequence
     paths = [path for path, _ in module.named_modules() if path]
     chosen: set[str] = set()
     for pattern in block_paths:
+        if pattern == "auto":
+            chosen |= find_blocks(module, "auto")
+            continue
         matched = fnmatch.filter(paths, pattern)
         # A glob's star stays within one level: model.layers.* are the layers, not everything below them.
         matched = [path for path in matched if path.count(".") == pattern.count(".")]
