@@ -140,7 +140,8 @@ def ExpandMath : Pass<"hp-expand-math"> {
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Ops replaced">
   ];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::LLVM::LLVMDialect",
+                            "mlir::math::MathDialect"];
 }
 
 def ConvertOffloadToRuntime

@@ -408,6 +408,9 @@ void PlanTransfersPass::runOnOperation() {
   TransferProblem problem(function, model, room);
   if (failed(problem.build()))
     return signalPassFailure();
+  if (!recompute)
+    for (planner::Storage &storage : problem.problem.storages)
+      storage.recomputeSeconds = planner::Storage().recomputeSeconds;
   Plan plan = planner::makePlan(problem.problem);
   if (plan.status != PlanStatus::Planned) {
     (void)refuse(problem, plan);
