@@ -99,6 +99,10 @@ typedef struct hp_backend_v1 {
   hp_status (*process_of)(const hp_context *, int64_t, int64_t *);
   hp_status (*process_meet)(hp_context *);
   hp_status (*process_finish)(hp_context *);
+
+  hp_status (*device_can)(hp_device *, hp_capability, int64_t, int64_t);
+  hp_status (*group_begin)(hp_context *);
+  hp_status (*group_end)(hp_context *);
 } hp_backend_v1;
 
 typedef const hp_backend_v1 *(*hp_backend_get_fn)(uint32_t abi_version);

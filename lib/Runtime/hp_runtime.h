@@ -191,6 +191,21 @@ HP_API hp_status hp_process_finish(hp_context *context);
 HP_API hp_status hp_device_get(hp_context *context, int64_t ordinal,
                                hp_device **out);
 
+/*--- What a back end can do ---*/
+
+/* Parts of the ABI that a back end may leave out. */
+typedef enum hp_capability {
+  HP_CAN_MULTIPLY = 0, /* hp_matmul: hp_dtype of a and b, hp_activation */
+  HP_CAN_REDUCE = 1,   /* reductions between devices: hp_dtype, hp_reduction */
+  HP_CAN_STORE = 2,    /* hp_alloc: hp_tier, 0 */
+  HP_CAN_LAUNCH = 3    /* kernels of programs: 0, 0 */
+} hp_capability;
+
+/* HP_OK, or HP_UNIMPLEMENTED with the reason in hp_last_error(); the calls in
+ * question then answer the same. */
+HP_API hp_status hp_device_can(hp_device *device, hp_capability capability,
+                               int64_t first, int64_t second);
+
 /*--- Tiers and memory ---*/
 
 /* limit < 0 means "no limit". Sizes are counted as rounded up to 64 bytes. */
@@ -317,6 +332,11 @@ HP_API hp_status hp_send(const void *buffer, int64_t count, hp_dtype dtype,
 HP_API hp_status hp_recv(void *buffer, int64_t count, hp_dtype dtype,
                          int64_t peer, int64_t tag, hp_comm *comm,
                          hp_stream *stream);
+/* A thread that makes handles or queues operations for several members does so
+ * between these two: the calls may be put off until the end, since each may
+ * wait for the others. Groups of a thread may be nested. */
+HP_API hp_status hp_group_begin(hp_context *context);
+HP_API hp_status hp_group_end(hp_context *context);
 
 /*--- Programs ---*/
 

@@ -1,129 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- BlockMessages.cpp - Messages that are blocks of a tensor ----------===//
 //
-// A value that goes from one group to another is split differently on both
-// sides. Each device walks over its own entries of a table, and sends or
-// receives one message for each: straight from or to the tensor where the block
-// is contiguous, else packed. Follows the rules of GeneratedCode.h.
+// Each device walks over its own entries of a table (TensorBlocks.h), and sends
+// or receives one message for each: straight from or to the tensor where the
+// block is contiguous, else packed. Follows the rules of GeneratedCode.h.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/CPU/GeneratedCode.h"
-#include "lib/Runtime/Status.h"
+#include "lib/Runtime/TensorBlocks.h"
 
 #include <cstring>
 #include <vector>
 
 using namespace hyperparallel::runtime;
 
-namespace {
-/// The tensor that a device holds, and the table of all devices of its group.
-struct Blocks {
-  char *buffer;
-  int64_t rank;
-  const int64_t *shape;
-  int64_t elementBytes;
-  const int64_t *table;
-  int64_t count;
-  int64_t tag;
-
-  int64_t stride() const { return 2 + 2 * rank; }
-};
-
-/// One block in a tensor: equal runs of bytes.
-class Block {
-public:
-  Block(const Blocks &blocks, const int64_t *offsets, const int64_t *sizes)
-      : blocks(blocks), sizes(sizes) {
-    // Dimensions from `inner` on are whole, so that runs reach over them.
-    inner = blocks.rank;
-    run = blocks.elementBytes;
-    int64_t bytes = blocks.elementBytes;
-    for (int64_t dim = blocks.rank - 1; dim >= 0; --dim) {
-      begin += offsets[dim] * bytes;
-      if (inner == dim + 1 &&
-          (dim + 1 == blocks.rank || sizes[dim + 1] == blocks.shape[dim + 1])) {
-        run *= sizes[dim];
-        inner = dim;
-      }
-      count *= sizes[dim];
-      bytes *= blocks.shape[dim];
-    }
-  }
-
-  int64_t bytes() const { return count * blocks.elementBytes; }
-  bool isContiguous() const { return run == bytes(); }
-  char *first() const { return blocks.buffer + begin; }
-
-  /// Calls `move` with the place in the tensor, and that in the message, of
-  /// every run.
-  template <typename Move>
-  void forEachRun(Move move) const {
-    int64_t runs = bytes() / run;
-    for (int64_t index = 0; index < runs; ++index) {
-      int64_t rest = index, stride = blocks.elementBytes, at = begin;
-      for (int64_t dim = blocks.rank - 1; dim >= 0; --dim) {
-        if (dim < inner) {
-          at += rest % sizes[dim] * stride;
-          rest /= sizes[dim];
-        }
-        stride *= blocks.shape[dim];
-      }
-      move(blocks.buffer + at, index * run, run);
-    }
-  }
-
-private:
-  const Blocks &blocks;
-  const int64_t *sizes;
-  int64_t inner, run, begin = 0, count = 1;
-};
-} // namespace
-
-static hp_status checkBlocks(const char *what, const Blocks &blocks) {
-  if (blocks.rank < 0 || blocks.elementBytes < 1 || blocks.count < 0)
-    return fail(HP_INVALID_ARGUMENT,
-                "%s: expected dimensions, bytes and blocks but got %lld, %lld "
-                "and %lld",
-                what, static_cast<long long>(blocks.rank),
-                static_cast<long long>(blocks.elementBytes),
-                static_cast<long long>(blocks.count));
-  const int64_t *entry = blocks.table;
-  for (int64_t number = 0; number < blocks.count;
-       ++number, entry += blocks.stride())
-    for (int64_t dim = 0; dim < blocks.rank; ++dim) {
-      int64_t offset = entry[2 + dim], size = entry[2 + blocks.rank + dim];
-      if (offset < 0 || size < 1 || offset + size > blocks.shape[dim])
-        return fail(HP_INVALID_ARGUMENT,
-                    "%s: block %lld: expected a part of the %lld elements of "
-                    "dimension %lld but got %lld from %lld on",
-                    what, static_cast<long long>(number),
-                    static_cast<long long>(blocks.shape[dim]),
-                    static_cast<long long>(dim), static_cast<long long>(size),
-                    static_cast<long long>(offset));
-    }
-  return HP_OK;
-}
-
-/// Calls `move(block, peer)` for each of the device's blocks.
-template <typename Move>
-static hp_status forOwnBlocks(Device &device, const char *what,
-                              const Blocks &blocks, Move move) {
-  hp_status status = mayCall(device, what);
-  if (status == HP_OK)
-    status = checkBlocks(what, blocks);
-  const int64_t *entry = blocks.table;
-  int64_t own = hp_rt_device_id();
-  for (int64_t number = 0; status == HP_OK && number < blocks.count;
-       ++number, entry += blocks.stride())
-    if (entry[0] == own)
-      status =
-          move(Block(blocks, entry + 2, entry + 2 + blocks.rank), entry[1]);
-  return status;
-}
-
-static Call makeMessage(hp_collective kind, const Block &block, int64_t peer,
-                        int64_t tag) {
+static Call makeMessage(hp_collective kind, const TensorBlock &block,
+                        int64_t peer, int64_t tag) {
   Call call;
   call.kind = kind;
   call.inBytes = block.bytes();
@@ -133,23 +26,34 @@ static Call makeMessage(hp_collective kind, const Block &block, int64_t peer,
   return call;
 }
 
-static hp_status sendBlock(Device &device, const Block &block, int64_t peer,
-                           int64_t tag) {
+static void copyBlock(const TensorBlock &block, char *message,
+                      bool isToMessage) {
+  block.forEachRows([&](char *there, int64_t here) {
+    for (int64_t row = 0; row < block.numRows(); ++row) {
+      char *inTensor = there + row * block.pitchBytes();
+      char *packed = message + here + row * block.runBytes();
+      std::memcpy(isToMessage ? packed : inTensor,
+                  isToMessage ? inTensor : packed,
+                  static_cast<size_t>(block.runBytes()));
+    }
+  });
+}
+
+static hp_status sendBlock(Device &device, const TensorBlock &block,
+                           int64_t peer, int64_t tag) {
   Call call = makeMessage(HP_SEND, block, peer, tag);
   std::vector<char> packed;
   call.in = block.first();
   if (!block.isContiguous()) {
     packed.resize(block.bytes());
-    block.forEachRun([&](char *there, int64_t here, int64_t bytes) {
-      std::memcpy(packed.data() + here, there, bytes);
-    });
+    copyBlock(block, packed.data(), /*isToMessage=*/true);
     call.in = packed.data();
   }
   return sendMessage(device, call);
 }
 
-static hp_status receiveBlock(Device &device, const Block &block, int64_t peer,
-                              int64_t tag) {
+static hp_status receiveBlock(Device &device, const TensorBlock &block,
+                              int64_t peer, int64_t tag) {
   Call call = makeMessage(HP_RECV, block, peer, tag);
   std::vector<char> packed;
   call.out = block.first();
@@ -159,10 +63,23 @@ static hp_status receiveBlock(Device &device, const Block &block, int64_t peer,
   }
   hp_status status = receiveMessage(device, call);
   if (status == HP_OK && !block.isContiguous())
-    block.forEachRun([&](char *there, int64_t here, int64_t bytes) {
-      std::memcpy(there, packed.data() + here, bytes);
-    });
+    copyBlock(block, packed.data(), /*isToMessage=*/false);
   return status;
+}
+
+/// What `move` does to each of the device's own blocks.
+template <typename Move>
+static void moveBlocks(const char *what, const TensorBlocks &blocks,
+                       Move move) {
+  Device &device = currentDevice(what);
+  hp_status status = mayCall(device, what);
+  if (status == HP_OK)
+    status = blocks.forOwn(what, hp_rt_device_id(),
+                           [&](const TensorBlock &block, int64_t peer) {
+                             return move(device, block, peer, blocks.tag);
+                           });
+  if (status != HP_OK)
+    leaveProgram(device, status);
 }
 
 extern "C" {
@@ -170,39 +87,19 @@ extern "C" {
 void hp_rt_send_blocks(const void *buffer, int64_t rank, const int64_t *shape,
                        int64_t element_bytes, const int64_t *blocks,
                        int64_t num_blocks, int64_t tag) {
-  Device &device = currentDevice("hp_rt_send_blocks");
-  Blocks all = {const_cast<char *>(static_cast<const char *>(buffer)),
-                rank,
-                shape,
-                element_bytes,
-                blocks,
-                num_blocks,
-                tag};
-  hp_status status = forOwnBlocks(device, "hp_rt_send_blocks", all,
-                                  [&](const Block &block, int64_t peer) {
-                                    return sendBlock(device, block, peer, tag);
-                                  });
-  if (status != HP_OK)
-    leaveProgram(device, status);
+  moveBlocks("hp_rt_send_blocks",
+             {const_cast<char *>(static_cast<const char *>(buffer)), rank,
+              shape, element_bytes, blocks, num_blocks, tag},
+             sendBlock);
 }
 
 void hp_rt_recv_blocks(void *buffer, int64_t rank, const int64_t *shape,
                        int64_t element_bytes, const int64_t *blocks,
                        int64_t num_blocks, int64_t tag) {
-  Device &device = currentDevice("hp_rt_recv_blocks");
-  Blocks all = {static_cast<char *>(buffer),
-                rank,
-                shape,
-                element_bytes,
-                blocks,
-                num_blocks,
-                tag};
-  hp_status status = forOwnBlocks(
-      device, "hp_rt_recv_blocks", all, [&](const Block &block, int64_t peer) {
-        return receiveBlock(device, block, peer, tag);
-      });
-  if (status != HP_OK)
-    leaveProgram(device, status);
+  moveBlocks("hp_rt_recv_blocks",
+             {static_cast<char *>(buffer), rank, shape, element_bytes, blocks,
+              num_blocks, tag},
+             receiveBlock);
 }
 
 } // extern "C"

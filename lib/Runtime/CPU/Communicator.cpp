@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "lib/Runtime/ArgumentChecks.h"
 #include "lib/Runtime/CPU/Communicator.h"
 #include "lib/Runtime/CPU/Device.h"
 #include "lib/Runtime/CPU/Reduce.h"
@@ -171,30 +172,19 @@ hp_status createComm(hp_context *handle, const char *name, const int64_t *ranks,
                      int64_t numRanks, hp_device *deviceHandle, hp_comm **out) {
   Context &context = *reinterpret_cast<Context *>(handle);
   Device *device = reinterpret_cast<Device *>(deviceHandle);
-  if (!name || !ranks || numRanks < 1 || !device || !out)
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_comm_create: expected a name, ranks, a device and a place "
-                "for the result");
+  int rank = -1;
+  hp_status status = checkMembers(
+      name, ranks, numRanks, static_cast<int64_t>(context.devices.size()),
+      device ? device->ordinal : -1, out, &rank);
+  if (status != HP_OK)
+    return status;
   std::vector<int64_t> order(ranks, ranks + numRanks);
-  for (int64_t rank : order)
-    if (rank < 0 || rank >= static_cast<int64_t>(context.devices.size()) ||
-        std::count(order.begin(), order.end(), rank) != 1)
-      return fail(HP_INVALID_ARGUMENT,
-                  "communicator '%s': expected different devices below %zu but "
-                  "got %lld",
-                  name, context.devices.size(), static_cast<long long>(rank));
-  for (int64_t rank : order)
-    if (isRemote(*context.devices[rank]))
+  for (int64_t member : order)
+    if (isRemote(*context.devices[member]))
       return fail(HP_UNIMPLEMENTED,
                   "communicator '%s': device %lld is another process's; "
                   "collectives on streams are between devices of one process",
-                  name, static_cast<long long>(rank));
-  auto found = std::find(order.begin(), order.end(), device->ordinal);
-  if (found == order.end())
-    return fail(HP_INVALID_ARGUMENT,
-                "communicator '%s': device %d is not among its ranks", name,
-                device->ordinal);
-  int rank = static_cast<int>(found - order.begin());
+                  name, static_cast<long long>(member));
   std::lock_guard<std::mutex> lock(context.circles.mutex);
   std::shared_ptr<Circle> circle = context.circles.find(name, order);
   if (circle->joined[rank])
@@ -300,12 +290,10 @@ hp_status allToAll(const void *in, void *out, int64_t count, hp_dtype dtype,
 hp_status broadcast(void *buffer, int64_t count, hp_dtype dtype, int64_t root,
                     hp_comm *comm, hp_stream *stream) {
   Call call;
-  if (root < 0 || root >= commOf(comm)->circle->size())
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_broadcast: expected a root below %lld but got %lld",
-                static_cast<long long>(commOf(comm)->circle->size()),
-                static_cast<long long>(root));
-  hp_status status = makeCall("broadcast", HP_BROADCAST, buffer, buffer, count,
+  hp_status status =
+      checkRank("hp_broadcast", "root", root, commOf(comm)->circle->size());
+  if (status == HP_OK)
+    status = makeCall("broadcast", HP_BROADCAST, buffer, buffer, count,
                               dtype, -1, *commOf(comm), stream, call);
   if (status != HP_OK)
     return status;
@@ -328,11 +316,8 @@ hp_status makeMessage(const char *what, hp_collective kind, const void *in,
                       Call &call) {
   hp_status status =
       makeCall(what, kind, in, out, count, dtype, -1, comm, stream, call);
-  if (status == HP_OK && (peer < 0 || peer >= comm.circle->size()))
-    status = fail(HP_INVALID_ARGUMENT,
-                  "hp_%s: expected a rank below %lld as peer but got %lld",
-                  what, static_cast<long long>(comm.circle->size()),
-                  static_cast<long long>(peer));
+  if (status == HP_OK)
+    status = checkRank(what, "peer", peer, comm.circle->size());
   call.peer = peer;
   call.tag = tag;
   return status;
@@ -368,6 +353,9 @@ hp_status receive(void *buffer, int64_t count, hp_dtype dtype, int64_t peer,
   return HP_OK;
 }
 
+/// The host waits for nobody here: streams do.
+hp_status noGroup(hp_context *) { return HP_OK; }
+
 } // namespace
 
 void addCommunicatorEntries(hp_backend_v1 &table) {
@@ -381,6 +369,8 @@ void addCommunicatorEntries(hp_backend_v1 &table) {
   table.barrier = barrier;
   table.send = send;
   table.recv = receive;
+  table.group_begin = noGroup;
+  table.group_end = noGroup;
 }
 
 } // namespace hyperparallel::runtime

@@ -10,6 +10,7 @@
 #define HYPERPARALLEL_LIB_RUNTIME_CUDA_COLLECTIVES_H
 
 #include "lib/Runtime/CUDA/Device.h"
+#include "lib/Runtime/ElementTypes.h"
 
 namespace hyperparallel::runtime::cuda {
 

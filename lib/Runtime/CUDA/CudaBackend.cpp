@@ -364,6 +364,50 @@ hp_status release(hp_device *device, void *pointer, hp_stream *stream) {
                                  : nullptr);
 }
 
+hp_status deviceCan(hp_device *, hp_capability capability, int64_t first,
+                    int64_t second) {
+  int type = 0, how = 0;
+  switch (capability) {
+  case HP_CAN_MULTIPLY:
+    return canMultiply(first, second);
+  case HP_CAN_REDUCE:
+    return nccl::findReduction(first, second, &type, &how);
+  case HP_CAN_STORE:
+    return first == HP_TIER_FILE
+               ? fail(HP_UNIMPLEMENTED, "back end 'cuda' has no file tier")
+               : checkTier(static_cast<int>(first));
+  case HP_CAN_LAUNCH:
+    return HP_OK;
+  }
+  return fail(HP_INVALID_ARGUMENT, "hp_device_can: expected a capability");
+}
+
+//===----------------------------------------------------------------------===//
+// Processes: all GPUs are this one's
+//===----------------------------------------------------------------------===//
+
+hp_status processInfo(const hp_context *, int64_t *process,
+                      int64_t *numProcesses) {
+  if (process)
+    *process = 0;
+  if (numProcesses)
+    *numProcesses = 1;
+  return HP_OK;
+}
+
+hp_status processOf(const hp_context *context, int64_t ordinal,
+                    int64_t *process) {
+  if (!process || ordinal < 0 || ordinal >= deviceCount(context))
+    return fail(HP_INVALID_ARGUMENT,
+                "hp_process_of: expected a device below %lld but got %lld",
+                static_cast<long long>(deviceCount(context)),
+                static_cast<long long>(ordinal));
+  *process = 0;
+  return HP_OK;
+}
+
+hp_status meetProcesses(hp_context *) { return HP_OK; }
+
 hp_backend_v1 makeTable() {
   hp_backend_v1 table = {};
   table.struct_size = sizeof(table);
@@ -377,6 +421,12 @@ hp_backend_v1 makeTable() {
   table.tier_reset_peak = resetTierPeak;
   table.alloc = allocate;
   table.free = release;
+  table.process_info = processInfo;
+  table.process_of = processOf;
+  table.process_meet = meetProcesses;
+  table.process_finish = meetProcesses;
+  table.device_can = deviceCan;
+  addCommEntries(table);
   addStreamEntries(table);
   addProgramEntries(table);
   addRunEntries(table);

@@ -17,6 +17,7 @@
 
 #include "lib/Runtime/CUDA/CublasLt.h"
 #include "lib/Runtime/CUDA/Driver.h"
+#include "lib/Runtime/CUDA/Messages.h"
 #include "lib/Runtime/CUDA/Nccl.h"
 #include "lib/Runtime/hp_backend.h"
 
@@ -32,6 +33,7 @@
 
 namespace hyperparallel::runtime::cuda {
 
+struct Circle;
 struct Context;
 struct Program;
 
@@ -113,6 +115,7 @@ struct Device {
   std::string message;
   std::vector<std::unique_ptr<Transfer>> transfers;
   std::vector<EventHandle> freeEvents;
+  SentMessages sent; ///< by the running program
 };
 
 struct Context {
@@ -124,6 +127,11 @@ struct Context {
   int64_t generation = 0;
   std::string driverPath;
   std::vector<std::unique_ptr<Device>> devices;
+  Mailbox mailbox;
+  std::mutex circleMutex; ///< guards the two below
+  std::map<std::pair<std::string, std::vector<int64_t>>, std::weak_ptr<Circle>>
+      circles; ///< communicators by name and members
+  int64_t numCircles = 0;
   std::mutex programMutex; ///< guards programs
   std::set<Program *> programs;
 
@@ -195,6 +203,7 @@ struct ThreadState {
 };
 ThreadState &threadState();
 
+void addCommEntries(hp_backend_v1 &table);
 void addStreamEntries(hp_backend_v1 &table);
 void addProgramEntries(hp_backend_v1 &table);
 void addRunEntries(hp_backend_v1 &table);

@@ -304,6 +304,8 @@ void *findImport(const char *name) {
   };
   if (void *found = findIn(imports, sizeof(imports) / sizeof(*imports), name))
     return found;
+  if (void *found = findMessage(name))
+    return found;
   return findCollective(name);
 }
 
