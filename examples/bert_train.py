@@ -17,6 +17,7 @@ def build(
     batch: int = 8,
     seq: int = 12,
     lr: float = 0.1,
+    microbatches: int = 1,
     seed: int = 0,
 ):
     model, args, kwargs = bert.build(
@@ -26,5 +27,6 @@ def build(
         loss=lambda output, wanted: torch.nn.functional.mse_loss(output.pooler_output, wanted),
         optimizer=torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9, nesterov=True, weight_decay=1e-3),
         targets={"wanted": torch.randn(batch, width)},
+        microbatches=microbatches,
     )
     return model, args, kwargs, training

@@ -2,6 +2,7 @@
 """A small recommendation model (DLRM, Naumov et al. 2019): tables of categories, a dense part, products of all pairs.
 
 All tables are one parameter, [tables, rows, width]: to split its first dimension is to give each device its own tables.
+Looking up is a module of its own, so that a plan can give it to other devices than the dense part.
 """
 
 import torch
@@ -10,12 +11,25 @@ from torch import nn
 from hyperparallel.frontend.weights import randomize
 
 
+class Tables(nn.Module):
+    """A row of each table."""
+
+    def __init__(self, tables: int, rows: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(tables, rows, width) * 0.1)
+
+    def forward(self, categories: torch.Tensor) -> torch.Tensor:
+        """Map categories [batch, tables] to vectors [batch, tables, width]."""
+        index = categories.t().unsqueeze(2).expand(-1, -1, self.weight.shape[2])
+        return torch.gather(self.weight, 1, index).transpose(0, 1)
+
+
 class DLRM(nn.Module):
     """Numbers and categories in, the logit of a click out."""
 
     def __init__(self, tables: int, rows: int, width: int, features: int, hidden: int) -> None:
         super().__init__()
-        self.tables = nn.Parameter(torch.randn(tables, rows, width) * 0.1)
+        self.tables = Tables(tables, rows, width)
         self.bottom = nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, width), nn.ReLU())
         pairs = (tables + 1) * tables // 2
         self.top = nn.Sequential(nn.Linear(width + pairs, hidden), nn.ReLU(), nn.Linear(hidden, 1))
@@ -25,10 +39,8 @@ class DLRM(nn.Module):
 
     def forward(self, numbers: torch.Tensor, categories: torch.Tensor) -> torch.Tensor:
         """Map numbers [batch, features] and categories [batch, tables] to logits [batch]."""
-        index = categories.t().unsqueeze(2).expand(-1, -1, self.tables.shape[2])
-        found = torch.gather(self.tables, 1, index).transpose(0, 1)
         dense = self.bottom(numbers)
-        vectors = torch.cat([dense.unsqueeze(1), found], 1)
+        vectors = torch.cat([dense.unsqueeze(1), self.tables(categories)], 1)
         products = torch.bmm(vectors, vectors.transpose(1, 2))
         pairs = products[:, self.first, self.second]
         return self.top(torch.cat([dense, pairs], 1)).squeeze(1)

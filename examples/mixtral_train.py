@@ -7,11 +7,21 @@ import torch
 from hyperparallel.frontend.training_step import Training
 
 
-def build(*, lr: float = 1e-3, layers: int = 2, batch: int = 4, seq: int = 16, experts: str = "dense", seed: int = 0):
+def build(
+    *,
+    lr: float = 1e-3,
+    layers: int = 2,
+    batch: int = 4,
+    seq: int = 16,
+    experts: str = "dense",
+    microbatches: int = 1,
+    seed: int = 0,
+):
     model, (tokens,) = mixtral.build(layers=layers, batch=batch, seq=seq, experts=experts, seed=seed)
     training = Training(
         loss=lambda output, labels: torch.nn.functional.cross_entropy(output.logits.flatten(0, 1), labels.flatten()),
         optimizer=torch.optim.AdamW(model.parameters(), lr=lr, eps=1e-5),
         targets={"labels": torch.cat([tokens[:, 1:], tokens[:, :1]], 1)},
+        microbatches=microbatches,
     )
     return model, (tokens,), training

@@ -128,9 +128,14 @@ def _phase_of(call: ir.Operation) -> str:
 
 
 def _calls_of_main(module: ir.Module) -> Iterator[ir.Operation]:
+    """The calls of the entry, those in its loop over microbatches too."""
     for operation in _main(module).entry_block.operations:
         if operation.operation.name == "func.call":
             yield operation.operation
+        elif "hp.microbatches" in operation.operation.attributes:
+            for inner in operation.operation.regions[0].blocks[0].operations:
+                if inner.operation.name == "func.call":
+                    yield inner.operation
 
 
 def _main(module: ir.Module) -> func.FuncOp:

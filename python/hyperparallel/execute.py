@@ -7,7 +7,7 @@ import dataclasses
 import math
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hyperparallel.compiled import INPUTS_FILE, WEIGHTS_FILE, CompiledProgram, CompiledTensor, Target
 from hyperparallel.enums import Role
 from hyperparallel.errors import RuntimeFailure
+from hyperparallel.feed import Feed
 from hyperparallel.local_parts import disagreement, join_array, split_array
 from hyperparallel.runtime import Launch, RunStatistics, Runtime, Tier, bfloat16_to_float32, empty, numpy_dtype
 
@@ -55,10 +56,13 @@ def run_compiled(
     trace: Path | None = None,
     device_memory: int | None = None,
     after_step: Callable[[int, list[Launch]], None] | None = None,
+    feed: Feed | None = None,
+    first_step: int = 0,
 ) -> RunResult:
     """Run a compiled program.
 
-    What a program updates stays on the devices from run to run: a training step that is repeated is a training.
+    What a program updates stays on the devices from run to run: a training step that is repeated is a training, with
+    the batches of ``feed``, or the same one each time.
 
     Args:
         program: The program.
@@ -68,6 +72,8 @@ def run_compiled(
         trace: A file that gets the trace of the last run.
         device_memory: Bytes that each device may use; what the program was planned for if None.
         after_step: Called after each run with its number, from 1, and the launches, which hold what was updated.
+        feed: What the inputs that it names are in each step, instead of ``values``.
+        first_step: The steps that were done before, by what the run goes on from.
 
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the run fails.
@@ -76,11 +82,14 @@ def run_compiled(
     limits = {} if limit is None else {Tier.DEVICE: limit}
     backend = "cuda" if program.target is Target.CUDA else "cpu"
     with Runtime(program.mesh.num_devices, backend=backend, threads=threads, tier_limits=limits) as runtime:
-        launches = program_launches(runtime, program, values)
+        fed = feed(first_step) if feed is not None else {}
+        launches = program_launches(runtime, program, _first(fed, values), own=fed)
         seconds: list[float] = []
         losses: list[float] = []
         statistics: RunStatistics | None = None
         for turn in range(max(1, repeat)):
+            if feed is not None and turn > 0:
+                _refill(program, launches, feed(first_step + turn))
             begin = time.perf_counter()
             if trace is not None and turn == max(1, repeat) - 1:
                 with runtime.trace(trace):
@@ -93,11 +102,36 @@ def run_compiled(
             if after_step is not None:
                 after_step(turn + 1, launches)
         assert statistics is not None
-        return RunResult(_join(program, launches), statistics, tuple(seconds), tuple(losses))
+        return RunResult(_join(program, launches), statistics, tuple(seconds), tuple(losses), first_step)
+
+
+def _first(
+    fed: Mapping[str, Array], values: Mapping[str, Array] | Callable[[str], Array]
+) -> Mapping[str, Array] | Callable[[str], Array]:
+    """The values to begin with."""
+    if not fed:
+        return values
+    return lambda name: fed[name] if name in fed else values(name) if callable(values) else values[name]
+
+
+def _refill(program: CompiledProgram, launches: list[Launch], values: Mapping[str, Array]) -> None:
+    """Write other values of inputs in the place of those that the launches have."""
+    for one in program.programs or (program,):
+        own = _launches_of(one, launches)
+        for index, argument in enumerate(one.arguments):
+            if argument.name in values:
+                for launch, part in zip(
+                    own, split_array(_value(argument, values), argument.layout, one.mesh), strict=True
+                ):
+                    launch.arguments[index][...] = part
 
 
 def program_launches(
-    runtime: Runtime, program: CompiledProgram, values: Mapping[str, Array] | Callable[[str], Array]
+    runtime: Runtime,
+    program: CompiledProgram,
+    values: Mapping[str, Array] | Callable[[str], Array],
+    *,
+    own: Collection[str] = (),
 ) -> list[Launch]:
     """The launches of a program on all its devices, with its arguments cut and room for its results.
 
@@ -107,12 +141,13 @@ def program_launches(
         runtime: As many devices as the program's mesh has.
         program: The program; it is loaded.
         values: The global value of each argument: by name, or a function from names.
+        own: Arguments that shall be written to, beside those that the program updates.
 
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the program cannot be loaded.
     """
     if program.programs:
-        made = [program_launches(runtime, one, values) for one in program.programs]
+        made = [program_launches(runtime, one, values, own=own) for one in program.programs]
         return [
             dataclasses.replace(launch, group=number) for number, launches in enumerate(made) for launch in launches
         ]
@@ -130,7 +165,7 @@ def program_launches(
             if result.updates is None
         ]
         arguments = [
-            column[position] if argument.name not in updated else _own(column[position])
+            _own(column[position]) if argument.name in updated or argument.name in own else column[position]
             for argument, column in zip(program.arguments, columns, strict=True)
         ]
         written = [

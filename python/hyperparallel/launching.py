@@ -19,8 +19,10 @@ from hyperparallel import hp_run
 from hyperparallel.compiled import CompiledProgram
 from hyperparallel.enums import Role, StrEnum
 from hyperparallel.errors import MissingDependencyError, RuntimeFailure
+from hyperparallel.feed import Feed, write_feed
 from hyperparallel.runtime import DeviceStatistics, RunStatistics, find_openblas, read_statistics
-from hyperparallel.state import open_state, write_safetensors
+from hyperparallel.state import open_state
+from hyperparallel.tensor_files import write_safetensors
 
 Array = NDArray[Any]
 _PATIENCE_SECONDS = 5.0
@@ -76,6 +78,7 @@ def run_over_processes(
     save: Path | None = None,
     save_every: int | None = None,
     resume: Path | None = None,
+    feed: Feed | None = None,
 ) -> ProcessRun:
     """Run a compiled program over processes of this machine.
 
@@ -89,6 +92,7 @@ def run_over_processes(
         save: Where the state is saved after the last step.
         save_every: Save it also after so many steps.
         resume: A state to go on from.
+        feed: What the steps are fed, beside ``values``.
 
     Raises:
         RuntimeFailure: The run failed; the message has what the ranks said.
@@ -99,13 +103,19 @@ def run_over_processes(
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         folder = Path(temporary)
         arguments = {argument.name: argument for program in programs for argument in program.arguments}
-        kept = open_state(resume).names if resume is not None else ()
+        state = open_state(resume) if resume is not None else None
+        first_step = 0 if state is None else state.step
+        kept = set() if state is None else set(state.names)
+        fed = set() if feed is None else set(feed(first_step))
         given = {
             name: (argument.dtype, values(name) if callable(values) else values[name])
             for name, argument in arguments.items()
-            if argument.role is Role.INPUT or name not in kept
+            if name not in (fed if argument.role is Role.INPUT else kept)
         }
         write_safetensors(folder / "values.safetensors", given)
+        if feed is not None:
+            inputs = [argument for argument in arguments.values() if argument.name in fed]
+            write_feed(folder / "data.safetensors", feed, inputs, steps, first_step)
         command = [
             str(mpiexec),
             "-n",
@@ -124,19 +134,20 @@ def run_over_processes(
             "save": save,
             "save-every": save_every,
             "resume": resume,
+            "data": folder / "data.safetensors" if feed is not None else None,
         }
         command += [f"--{name}={value}" for name, value in options.items() if value is not None]
         status, out, said = _run(command)
         if status != 0:
             raise RuntimeFailure(_said(said) or f"mpiexec ended with status {status}")
         report = json.loads(out)
-        state = open_state(folder / "results")
+        made = open_state(folder / "results")
         devices: list[DeviceStatistics] = []
         for rank in range(count):
             devices += read_statistics((folder / f"statistics.{rank}").read_bytes())
         seconds = tuple(float(value) for value in report["seconds"])
         return ProcessRun(
-            {name: state.read(name) for name in state.names},
+            {name: made.read(name) for name in made.names},
             RunStatistics(seconds[-1], tuple(sorted(devices, key=lambda one: one.device))),
             seconds,
             tuple(float("nan") if value is None else float(value) for value in report["losses"]),

@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from hyperparallel.errors import RuntimeFailure
 from hyperparallel.local_parts import bounds_of
 from hyperparallel.plan.mesh import Mesh
 from hyperparallel.runtime import Launch
+from hyperparallel.tensor_files import TYPES, read_tensor, write_file, write_safetensors
 
 Array = NDArray[Any]
 
@@ -35,20 +36,6 @@ INDEX_FILE = "index.json"
 _FORMAT = "hyperparallel-state"
 _VERSION = 1
 _KEPT_STEPS = 2
-
-#: MLIR's element types: what safetensors calls them, and how NumPy holds them.
-_TYPES: Mapping[str, tuple[str, np.dtype[Any]]] = {
-    "f64": ("F64", np.dtype(np.float64)),
-    "f32": ("F32", np.dtype(np.float32)),
-    "f16": ("F16", np.dtype(np.float16)),
-    "bf16": ("BF16", np.dtype(np.uint16)),
-    "i64": ("I64", np.dtype(np.int64)),
-    "i32": ("I32", np.dtype(np.int32)),
-    "i16": ("I16", np.dtype(np.int16)),
-    "i8": ("I8", np.dtype(np.int8)),
-    "ui8": ("U8", np.dtype(np.uint8)),
-    "i1": ("BOOL", np.dtype(np.bool_)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +97,10 @@ class State:
             RuntimeFailure: The files do not hold what the index says.
         """
         entry = self._tensors[name]
-        whole = np.empty(entry.shape, _TYPES[entry.dtype][1])
+        whole = np.empty(entry.shape, TYPES[entry.dtype][1])
         covered = 0
         for piece in entry.pieces:
-            part = _read_tensor(self.directory / piece.file, name)
+            part = read_tensor(self.directory / piece.file, name)
             if part.shape != piece.size or part.dtype != whole.dtype:
                 raise RuntimeFailure(f"{self.directory}: {piece.file} does not hold what {INDEX_FILE} says of {name}")
             where = tuple(slice(begin, begin + size) for begin, size in zip(piece.begin, piece.size, strict=True))
@@ -175,14 +162,14 @@ def write_state(directory: Path, step: int, tensors: Sequence[HeldTensor]) -> No
         shutil.rmtree(hidden, ignore_errors=True)
         hidden.mkdir()
         index: dict[str, Any] = {}
-        files: dict[str, list[tuple[str, str, Array]]] = {}
+        files: dict[str, dict[str, tuple[str, Array]]] = {}
         for held in tensors:
             if held.tensor.name not in index:
                 index[held.tensor.name] = _place(held, files)
         for name, parts in files.items():
-            _write_safetensors(hidden / name, parts)
+            write_safetensors(hidden / name, parts)
         text = json.dumps({"format": _FORMAT, "version": _VERSION, "step": step, "tensors": index}, indent=1)
-        _write(hidden / INDEX_FILE, text.encode())
+        write_file(hidden / INDEX_FILE, text.encode())
         _sync(hidden)
         shutil.rmtree(directory, ignore_errors=True)
         hidden.rename(directory)
@@ -223,7 +210,7 @@ def open_state(directory: Path) -> State:
         raise RuntimeFailure(f"{found / INDEX_FILE} is damaged ({error!r})") from None
 
 
-def _place(held: HeldTensor, files: dict[str, list[tuple[str, str, Array]]]) -> dict[str, Any]:
+def _place(held: HeldTensor, files: dict[str, dict[str, tuple[str, Array]]]) -> dict[str, Any]:
     """Hands each block to the file of its first holder; returns the tensor's entry of the index."""
     tensor = held.tensor
     blocks: list[dict[str, Any]] = []
@@ -237,21 +224,13 @@ def _place(held: HeldTensor, files: dict[str, list[tuple[str, str, Array]]]) -> 
         part = held.parts[position][(*(slice(0, extent) for extent in size), ...)]
         if part.size:
             file = f"device-{device:05}.safetensors"
-            files.setdefault(file, []).append((tensor.name, tensor.dtype, part))
+            files.setdefault(file, {})[tensor.name] = (tensor.dtype, part)
             blocks.append({"file": file, "begin": [begin for begin, _ in bounds], "size": size})
     return {"dtype": tensor.dtype, "shape": list(tensor.shape), "blocks": blocks}
 
 
 def _steps(directory: Path) -> list[Path]:
     return sorted(path for path in directory.glob("step-*") if path.name[5:].isdigit())
-
-
-def _write(path: Path, *parts: bytes | memoryview) -> None:
-    with path.open("wb") as file:
-        for part in parts:
-            file.write(part)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync(directory: Path) -> None:
@@ -262,51 +241,11 @@ def _sync(directory: Path) -> None:
         os.close(handle)
 
 
-def write_safetensors(path: Path, tensors: Mapping[str, tuple[str, Array]]) -> None:
-    """Write arrays, by name with MLIR's element type, as safetensors."""
-    _write_safetensors(path, [(name, dtype, array) for name, (dtype, array) in tensors.items()])
-
-
-def _write_safetensors(path: Path, tensors: Sequence[tuple[str, str, Array]]) -> None:
-    header: dict[str, Any] = {}
-    offset = 0
-    for name, dtype, array in tensors:
-        header[name] = {
-            "dtype": _TYPES[dtype][0],
-            "shape": list(array.shape),
-            "data_offsets": [offset, offset + array.nbytes],
-        }
-        offset += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    arrays = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for _, _, array in tensors)
-    _write(path, len(text).to_bytes(8, "little"), text, *(array.data for array in arrays))
-
-
-def _read_tensor(path: Path, name: str) -> Array:
-    try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = cast("dict[str, Any]", json.loads(file.read(length)))
-        entry = header[name]
-        begin, end = entry["data_offsets"]
-        dtype = next(numpy for safetensors, numpy in _TYPES.values() if safetensors == entry["dtype"])
-        shape = tuple(entry["shape"])
-        if path.stat().st_size < 8 + length + end or (end - begin) != dtype.itemsize * int(np.prod(shape)):
-            raise ValueError("it is cut off")
-        if begin == end:
-            return np.empty(shape, dtype)
-        return np.memmap(path, dtype, "r", 8 + length + begin, shape or (1,)).reshape(shape)
-    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
-        raise RuntimeFailure(f"{path} is damaged ({error})") from None
-
-
 __all__ = [
     "HeldTensor",
     "State",
     "open_state",
     "save_step",
     "state_of",
-    "write_safetensors",
     "write_state",
 ]

@@ -14,33 +14,70 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from test_training import trained
+from test_training import EXAMPLES, trained
 
 from hyperparallel.frontend.worker_process import worker_session
 from hyperparallel.plan import Plan
 
-CASES: dict[str, tuple[Plan, dict[str, Any]]] = {
+TINY = {"layers": 4, "width": 16, "heads": 2, "vocab": 48, "positions": 16, "batch": 6, "seq": 6}
+"""A GPT-2 of four layers: what is tested is the schedule."""
+
+CASES: dict[str, tuple[str, Plan, dict[str, Any]]] = {
     "two stages, each over two devices, 1f1b": (
+        "gpt2_train.py",
         Plan(mesh="pp=2,tp=2", preset="megatron", schedule="1f1b"),
         {"microbatches": 4},
     ),
-    "four stages, gpipe": (Plan(mesh="pp=4", schedule="gpipe"), {"microbatches": 4, "layers": 4}),
-    "four stages, zero bubble": (Plan(mesh="pp=4", schedule="zero_bubble_h1"), {"microbatches": 4, "layers": 4}),
-    "two groups in turns, interleaved": (
-        Plan(mesh="pp=2", stages=4, schedule="interleaved_1f1b"),
-        {"microbatches": 4, "layers": 4},
+    "four stages, gpipe": ("gpt2_train.py", Plan(mesh="pp=4", schedule="gpipe"), {**TINY, "microbatches": 6}),
+    "four stages, 1f1b, microbatches that do not divide": (
+        "gpt2_train.py",
+        Plan(mesh="pp=4", schedule="1f1b"),
+        {**TINY, "microbatches": 6},
+    ),
+    "four stages, zero bubble, fewer microbatches": (
+        "gpt2_train.py",
+        Plan(mesh="pp=4", schedule="zero_bubble_h1"),
+        {**TINY, "microbatches": 3},
     ),
     "four stages, fewer microbatches, the fastest": (
+        "gpt2_train.py",
         Plan(mesh="pp=4", schedule="auto"),
-        {"microbatches": 2, "layers": 4},
+        {**TINY, "microbatches": 3},
+    ),
+    "two groups in turns, interleaved, microbatches that do not divide": (
+        "gpt2_train.py",
+        Plan(mesh="pp=2", stages=4, schedule="interleaved_1f1b"),
+        {**TINY, "microbatches": 3},
     ),
     "three devices and one": (
+        "gpt2_train.py",
         Plan(groups={"a": "dp=3", "b": "dp=1"}, preset="data_parallel", schedule="1f1b"),
         {"microbatches": 2},
     ),
     "two stages, batch split, clipped": (
+        "gpt2_train.py",
         Plan(mesh="pp=2,dp=2", preset="fsdp", schedule="1f1b"),
         {"microbatches": 2, "clip_norm": 0.5},
+    ),
+    "llama, two stages, batch split": (
+        "llama_train.py",
+        Plan(mesh="pp=2,dp=2", preset="data_parallel", schedule="1f1b"),
+        {"microbatches": 2},
+    ),
+    "bert, two stages, batch split": (
+        "bert_train.py",
+        Plan(mesh="pp=2,dp=2", preset="data_parallel", schedule="1f1b"),
+        {"microbatches": 2},
+    ),
+    "mixtral, two stages, experts on devices of their own": (
+        "mixtral_train.py",
+        Plan.load(EXAMPLES / "mixtral_train_pp2_ep2.yaml"),
+        {"microbatches": 2},
+    ),
+    "dlrm, tables beside the dense part": (
+        "dlrm_train.py",
+        Plan.load(EXAMPLES / "dlrm_train_groups.yaml"),
+        {"microbatches": 4},
     ),
 }
 
@@ -51,7 +88,7 @@ def _one_worker() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(("plan", "overrides"), CASES.values(), ids=CASES)
-def test_gpt2(plan: Plan, overrides: dict[str, Any], tmp_path: Path) -> None:
-    _, comparison, _ = trained(tmp_path / "program", "gpt2_train.py", plan, None, **overrides)
+@pytest.mark.parametrize(("file", "plan", "overrides"), CASES.values(), ids=CASES)
+def test_numbers_are_those_of_pytorch(file: str, plan: Plan, overrides: dict[str, Any], tmp_path: Path) -> None:
+    _, comparison, _ = trained(tmp_path / "program", file, plan, None, **overrides)
     assert comparison.ok, comparison

@@ -112,11 +112,11 @@ def test_too_small_a_memory_is_refused(case: Case, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mesh", MESHES)
 def test_a_table_larger_than_the_memory(mesh: str, tmp_path: Path) -> None:
     """A tied embedding that never fits: rows of it are fetched for the lookup, parts of it for the logits."""
-    loaded = load_model_file(EXAMPLES / "gpt2.py", {**SMALL["gpt2"], "vocab": 4001, "seq": 5})
+    loaded = load_model_file(EXAMPLES / "gpt2.py", {**SMALL["gpt2"], "width": 48, "vocab": 20001, "seq": 5})
     imported = import_model(loaded.module, loaded.args, loaded.kwargs, name="gpt2")
     inputs = dict(example_inputs(loaded))
     free = execute(imported, inputs, compile_model(imported, "megatron", mesh, tmp_path / "free"))
-    limit = free.statistics.peak_bytes[Tier.DEVICE] // 4
+    limit = free.statistics.peak_bytes[Tier.DEVICE] // 2
     program = compile_model(imported, "megatron", mesh, tmp_path / "program", device_memory=limit)
     table = next(argument for argument in program.arguments if argument.name == "transformer.wte.weight")
     placed = {
@@ -129,7 +129,7 @@ def test_a_table_larger_than_the_memory(mesh: str, tmp_path: Path) -> None:
     assert table.tier == "pool"
     result = execute(imported, inputs, program)
     for name, value in free.results.items():
-        np.testing.assert_allclose(result.results[name], value, rtol=1e-5, atol=1e-6)
+        assert value.tobytes() == result.results[name].tobytes(), name
     for device in result.statistics.devices:
         assert device.peak_bytes[Tier.DEVICE] == program.peak_bytes
         # The logits take the whole table; the lookup takes a few rows.

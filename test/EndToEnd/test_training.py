@@ -24,6 +24,8 @@ torch = pytest.importorskip("torch")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STEPS = 5
+BLOCKS = {"dlrm_train.py": ("tables", "bottom", "top")}
+"""Modules that are functions of their own, so that groups of devices can have them."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,7 +41,10 @@ def imported(file: str, overrides: tuple[tuple[str, Any], ...]) -> tuple[LoadedM
 
     loaded = load_model_file(EXAMPLES / file, dict(overrides))
     assert loaded.training is not None
-    return loaded, import_training(loaded.module, loaded.args, loaded.kwargs, training=loaded.training)
+    blocks = ["auto", *BLOCKS.get(file, ())]
+    return loaded, import_training(
+        loaded.module, loaded.args, loaded.kwargs, training=loaded.training, block_paths=blocks
+    )
 
 
 @functools.cache
@@ -143,6 +148,25 @@ def test_other_models(tmp_path: Path, file: str, plan: str, mesh: str) -> None:
     chosen: Any = EXAMPLES / plan if plan.endswith(".yaml") else Plan(preset=plan)
     _, comparison, _ = trained(tmp_path / "program", file, chosen, mesh)
     assert comparison.ok, comparison
+
+
+@pytest.mark.parametrize(
+    ("plan", "mesh", "microbatches"),
+    [
+        (Plan(preset="data_parallel"), "dp=2", 2),
+        (Plan(mesh="pp=2", schedule="1f1b"), None, 4),
+    ],
+    ids=["two devices", "two stages"],
+)
+def test_running_statistics(tmp_path: Path, plan: Plan, mesh: str | None, microbatches: int) -> None:
+    """Batch norms in training: each microbatch moves the statistics on."""
+    sizes = {"channels": 4, "image": 12, "microbatches": microbatches}
+    run, comparison, _ = trained(tmp_path / "program", "convnet_train.py", plan, mesh, **sizes)
+    assert comparison.ok, comparison
+    wanted = reference("convnet_train.py", tuple(sorted(sizes.items()))).buffers
+    assert int(wanted["blocks.1.norm2.num_batches_tracked"]) == STEPS * microbatches
+    for name, value in wanted.items():
+        np.testing.assert_allclose(run.results[name], value.numpy(), rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_experts_of_each_token_gathered(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@
 //   1. Arguments are read-only: weights and activations belong to the caller.
 //      Those that the program updates (`hp.updates` on a result) are written in
 //      place: what makes the next value takes the argument for its init, also
-//      in the functions that are called for it, and the result goes.
+//      in the functions that are called for it, and the result goes. What a
+//      loop carries from step to step begins as a copy of the argument: the
+//      analysis refuses a buffer that the loop and the end of it write to.
 //   2. Every use of a fill or an uninitialised tensor gets its own, so that
 //      bufferization neither copies filled buffers nor keeps them alive. (A
 //      part of it that is written to be put into it is of the same one.)
@@ -27,6 +29,7 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/BitVector.h"
@@ -119,6 +122,21 @@ static Value makeCopy(Value value, OpBuilder &builder) {
       ValueRange(), /*copy=*/value);
 }
 
+/// A loop that carries the argument to its next value gets a copy of it.
+static void copyWhatIsCarried(Value next, BlockArgument argument,
+                              OpBuilder &builder) {
+  auto loop = next.getDefiningOp<scf::ForOp>();
+  if (!loop)
+    return;
+  OpOperand &init =
+      loop.getInitArgsMutable()[cast<OpResult>(next).getResultNumber()];
+  if (init.get() != argument)
+    return;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(loop);
+  init.set(makeCopy(argument, builder));
+}
+
 /// Puts the next values in an order in which none is written over what another
 /// one still reads: channels that hand values on from step to step are updated
 /// from their end. What goes around in a circle is copied first.
@@ -193,6 +211,7 @@ static void updateInPlace(func::FuncOp entry) {
     setWritable(entry, *number, true);
     Value value = returned.getOperand(i);
     writeInto(value, argument, waiting);
+    copyWhatIsCarried(value, argument, builder);
     if (value != argument)
       next.push_back({argument, value});
   }

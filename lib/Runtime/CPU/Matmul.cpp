@@ -10,6 +10,11 @@
 //      once at the end.
 //   3. Bias is put into c before the product where that is free, else added
 //      with the activation while the tile is still in the cache.
+//   4. Wide products are done in cells: one cblas call for every CellColumns
+//      columns from the first on. The order in which OpenBLAS adds up a column
+//      depends on where in a call it is and on what else is in the call; so a
+//      wide product that is done in parts which begin at a cell, and are wide
+//      themselves, has the bits of the whole, for any number of threads.
 //
 // Cost: 2 m n k flops; scratch below 1 MiB a thread for 16-bit types only.
 // Limits: extents and row distances below 2^31 (OpenBLAS takes 32-bit ints).
@@ -44,15 +49,20 @@ constexpr int64_t NarrowestTile = 256;
 /// Cuts along m and n fall on multiples of this, a whole number of the
 /// register tiles of OpenBLAS's kernels.
 constexpr int64_t CutMultiple = 48;
-/// Wide tiles are cut at multiples of the columns that OpenBLAS does at a time
-/// on common processors, so that an element is computed in the same order
-/// whether a product is done whole or in such parts.
-constexpr int64_t WideCutMultiple = 320;
-/// Tiles of at least this many columns are wide: rounding costs little balance.
-constexpr int64_t WideTile = 5 * WideCutMultiple;
+/// Columns of a cell of a wide product; a multiple of PanelN. Packing a again
+/// for each of them costs 2 to 4 % of the product. offload-split-large-ops
+/// (kCellRows, kFewestRows there) counts on this number and the next.
+constexpr int64_t CellColumns = 512;
+/// Products of at least this many columns are wide.
+constexpr int64_t WideColumns = 5 * CellColumns;
+/// Threads that share the columns of a wide product; more share its rows, too.
+constexpr int64_t ColumnThreads = WideColumns / CellColumns;
+/// Rows that such a share should have.
+constexpr int64_t FewestRows = 48;
 
 /// Panels of 16-bit products: 128 x 512, 512 x 256, 128 x 256 floats.
 constexpr int64_t PanelM = 128, PanelN = 256, PanelK = 512;
+static_assert(CellColumns % PanelN == 0);
 
 struct Plan {
   const Blas &blas;
@@ -60,6 +70,7 @@ struct Plan {
   int64_t batches = 1;
   int64_t cutsM = 1, cutsN = 1; ///< tiles per batch index
   int64_t tileM = 0, tileN = 0;
+  bool isWide = false;
 };
 
 /// One tile: rows [m0, m0 + m) and columns [n0, n0 + n) of one batch index.
@@ -71,10 +82,38 @@ struct Tile {
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int64_t roundedCut(int64_t extent, int64_t cuts) {
-  int64_t tile = ceilDiv(extent, cuts);
-  int64_t multiple = tile >= WideTile ? WideCutMultiple : CutMultiple;
-  return std::min(extent, ceilDiv(tile, multiple) * multiple);
+int64_t roundedCut(int64_t extent, int64_t cuts, int64_t multiple) {
+  return std::min(extent, ceilDiv(ceilDiv(extent, cuts), multiple) * multiple);
+}
+
+/// Tiles are runs of cells. Nothing but the bounds of these runs may depend on
+/// how many columns there are.
+void cutWide(Plan &plan, int width) {
+  const hp_matmul_desc &desc = plan.desc;
+  int64_t rowShares = std::min(ceilDiv(width, ColumnThreads),
+                               std::max<int64_t>(1, desc.m / FewestRows));
+  int64_t columnShares = ceilDiv(width, plan.batches * rowShares);
+  // Two for each thread: cores that others use too are evened out.
+  plan.tileN = roundedCut(desc.n, 2 * columnShares, CellColumns);
+  plan.tileM = roundedCut(desc.m, rowShares, CutMultiple);
+}
+
+void cutNarrow(Plan &plan, int width) {
+  const hp_matmul_desc &desc = plan.desc;
+  // One tile a thread, two if they stay large: cores that others use too are
+  // evened out, and packing is repeated little.
+  int64_t wanted = plan.batches >= 4 * width ? 1 : ceilDiv(width, plan.batches);
+  double flops = 2.0 * desc.m * desc.n * desc.k;
+  if (flops >= 2 * BalancedTileFlops * static_cast<double>(wanted))
+    wanted *= 2;
+  wanted = std::min<int64_t>(
+      wanted, std::max<int64_t>(1, static_cast<int64_t>(flops / MinTileFlops)));
+  // OpenBLAS packs b for every tile along m, which costs more than packing a
+  // again for every tile along n.
+  if (desc.n >= desc.m || desc.n >= wanted * NarrowestTile)
+    plan.tileN = roundedCut(desc.n, wanted, CutMultiple);
+  else
+    plan.tileM = roundedCut(desc.m, wanted, CutMultiple);
 }
 
 Plan makePlan(const Blas &blas, const hp_matmul_desc &desc, int width) {
@@ -83,24 +122,13 @@ Plan makePlan(const Blas &blas, const hp_matmul_desc &desc, int width) {
     plan.batches *= desc.batch[i];
   plan.tileM = desc.m;
   plan.tileN = desc.n;
+  plan.isWide = desc.n >= WideColumns;
   if (width <= 1 || plan.batches == 0)
     return plan;
-  // One tile a thread, two if they stay large: cores that others use too are
-  // evened out, and packing is repeated little.
-  int64_t wanted = plan.batches >= 4 * width ? 1 : ceilDiv(width, plan.batches);
-  double flops = 2.0 * desc.m * desc.n * desc.k;
-  bool staysWide =
-      desc.n < wanted * WideTile || desc.n >= 2 * wanted * WideTile;
-  if (staysWide && flops >= 2 * BalancedTileFlops * static_cast<double>(wanted))
-    wanted *= 2;
-  wanted = std::min<int64_t>(
-      wanted, std::max<int64_t>(1, static_cast<int64_t>(flops / MinTileFlops)));
-  // OpenBLAS packs b for every tile along m, which costs more than packing a
-  // again for every tile along n.
-  if (desc.n >= desc.m || desc.n >= wanted * NarrowestTile)
-    plan.tileN = roundedCut(desc.n, wanted);
+  if (plan.isWide)
+    cutWide(plan, width);
   else
-    plan.tileM = roundedCut(desc.m, wanted);
+    cutNarrow(plan, width);
   plan.cutsM = desc.m ? ceilDiv(desc.m, plan.tileM) : 1;
   plan.cutsN = desc.n ? ceilDiv(desc.n, plan.tileN) : 1;
   return plan;
@@ -195,8 +223,9 @@ void scaleRow(T *row, int64_t n, T beta) {
     row[j] = beta == T(0) ? T(0) : row[j] * beta;
 }
 
+/// A whole tile of a narrow product, a cell of a wide one.
 template <typename T>
-void runTile(const Plan &plan, const Tile &tile) {
+void runCell(const Plan &plan, const Tile &tile) {
   const hp_matmul_desc &desc = plan.desc;
   T *c = reinterpret_cast<T *>(tile.c);
   const T *bias =
@@ -218,6 +247,21 @@ void runTile(const Plan &plan, const Tile &tile) {
   if ((bias && !biasFirst) || desc.activation)
     for (int64_t i = 0; i < tile.m; ++i)
       finishRow(c + i * desc.ld_c, tile.n, bias, desc.activation);
+}
+
+template <typename T>
+void runTile(const Plan &plan, const Tile &tile) {
+  if (!plan.isWide)
+    return runCell<T>(plan, tile);
+  const hp_matmul_desc &desc = plan.desc;
+  for (int64_t first = 0; first < tile.n; first += CellColumns) {
+    Tile cell = tile;
+    cell.b += first * (desc.trans_b ? desc.ld_b : 1) * int64_t(sizeof(T));
+    cell.c += first * int64_t(sizeof(T));
+    cell.n0 += first;
+    cell.n = std::min(CellColumns, tile.n - first);
+    runCell<T>(plan, cell);
+  }
 }
 
 //===----------------------------------------------------------------------===//

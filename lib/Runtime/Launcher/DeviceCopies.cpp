@@ -42,6 +42,12 @@ void DeviceCopies::fetchArgument(size_t number) {
   require(hp_stream_sync(stream));
 }
 
+void DeviceCopies::sendArgument(size_t number) {
+  const HostTensor &argument = hostArguments[number];
+  copy(argumentPlaces[number], argument.memory, argument.bytes);
+  require(hp_stream_sync(stream));
+}
+
 void DeviceCopies::free() {
   for (const std::vector<void *> *places : {&argumentPlaces, &resultPlaces})
     for (void *memory : *places)

@@ -34,6 +34,8 @@ public:
   /// Copies back one result, or one argument that a step updates.
   void fetchResult(size_t number);
   void fetchArgument(size_t number);
+  /// Copies an argument to the device again.
+  void sendArgument(size_t number);
   void free();
 
 private:

@@ -216,6 +216,9 @@ Manifest Manifest::read(const std::string &directory) {
   manifest.directory = directory;
   std::string path = directory + "/manifest.json";
   Json json = readManifest(path);
+  if (json.has("source") && json["source"].has("fed"))
+    for (const Json &name : json["source"]["fed"].list())
+      manifest.fed.push_back(name.text());
   if (!json.has("programs")) {
     readProgram(directory, json, path, manifest);
     return manifest;

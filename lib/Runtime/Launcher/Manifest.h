@@ -57,6 +57,8 @@ struct Manifest {
   std::vector<Program> programs;
   int64_t numDevices = 0;
   std::string backend; ///< of the runtime: what code was generated for
+  /// Inputs that have other values in every step.
+  std::vector<std::string> fed;
 
   static Manifest read(const std::string &directory);
 };

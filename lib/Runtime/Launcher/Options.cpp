@@ -22,6 +22,10 @@ static const char usage[] =
     "1)\n"
     "  --inputs FILE      inputs by name, .npz or safetensors (default: "
     "DIR/inputs.npz)\n"
+    "  --data FILE        inputs of every step, by name: the rows of one step "
+    "behind\n"
+    "                     those of the other (default: DIR/data.safetensors, "
+    "if it is there)\n"
     "  --weights FILE     parameters and buffers (default: "
     "DIR/model.safetensors)\n"
     "  --results DIR      write the results here, each device its blocks\n"
@@ -97,6 +101,7 @@ Options Options::read(int argc, char **argv) {
     int64_t *number;
   } known[] = {{"--steps", nullptr, &options.steps},
                {"--inputs", &options.inputs, nullptr},
+               {"--data", &options.data, nullptr},
                {"--weights", &options.weights, nullptr},
                {"--results", &options.results, nullptr},
                {"--save", &options.save, nullptr},
@@ -141,11 +146,16 @@ Options Options::read(int argc, char **argv) {
     std::fprintf(stderr, "%s\nhp-run: error: expected a DIR\n", usage);
     std::exit(2);
   }
-  for (std::string *file : {&options.inputs, &options.weights})
+  options.givesInputs = !options.inputs.empty();
+  options.givesData = !options.data.empty();
+  for (std::string *file : {&options.inputs, &options.data, &options.weights})
     if (!file->empty() && !fileExists(*file))
       endWith("cannot read " + *file + ": it is not there");
   if (options.inputs.empty())
     options.inputs = options.directory + "/inputs.npz";
+  if (options.data.empty() &&
+      fileExists(options.directory + "/data.safetensors"))
+    options.data = options.directory + "/data.safetensors";
   if (options.weights.empty())
     options.weights = options.directory + "/model.safetensors";
   for (std::string *path : {&options.save, &options.results, &options.resume})

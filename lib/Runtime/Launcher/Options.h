@@ -11,7 +11,8 @@ namespace hyperparallel::launcher {
 struct Options {
   std::string directory;
   int64_t steps = 1, saveEvery = 0, lostMs = 4000;
-  std::string inputs, weights, results, save, resume, statistics;
+  std::string inputs, data, weights, results, save, resume, statistics;
+  bool givesInputs = false, givesData = false; ///< or what lies beside
   std::string threads, openblas, mpi;
 
   /// Ends the process with usage or a message where the line makes no sense.

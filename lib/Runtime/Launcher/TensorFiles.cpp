@@ -65,14 +65,19 @@ constexpr TypeName typeNames[] = {
     {"i64", "I64"}, {"i32", "I32"}, {"i16", "I16"}, {"i8", "I8"},
     {"ui8", "U8"},  {"i1", "BOOL"}};
 
-StoredTensors readSafetensors(const MappedFile &file) {
+StoredTensors readSafetensors(const MappedFile &file,
+                              std::map<std::string, std::string> *metadata) {
   int64_t length = file.at<int64_t>(0);
   const char *header = file.range(8, length);
   StoredTensors tensors;
   Json json = Json::parse(header, header + length, file.path);
   for (const auto &[name, entry] : json.object()) {
-    if (name == "__metadata__")
+    if (name == "__metadata__") {
+      if (metadata)
+        for (const auto &[key, value] : entry.object())
+          (*metadata)[key] = value.text();
       continue;
+    }
     StoredTensor &tensor = tensors[name];
     tensor.shape = entry["shape"].integers();
     for (const TypeName &type : typeNames)
@@ -193,11 +198,12 @@ StoredTensors readNpz(const MappedFile &file) {
 
 } // namespace
 
-StoredTensors readTensors(const std::string &path) {
+StoredTensors readTensors(const std::string &path,
+                          std::map<std::string, std::string> *metadata) {
   MappedFile file(path);
   if (file.size >= 4 && !std::memcmp(file.data, "PK", 2))
     return readNpz(file);
-  return readSafetensors(file);
+  return readSafetensors(file, metadata);
 }
 
 void writeSafetensors(const std::string &path,

@@ -24,8 +24,11 @@ struct StoredTensor {
 using StoredTensors = std::map<std::string, StoredTensor>;
 
 /// The tensors of a file by name; safetensors, or .npz as numpy.savez writes
-/// it. The mapping stays until the process ends.
-StoredTensors readTensors(const std::string &path);
+/// it. The mapping stays until the process ends. `metadata` gets what a
+/// safetensors file says beside them.
+StoredTensors
+readTensors(const std::string &path,
+            std::map<std::string, std::string> *metadata = nullptr);
 
 /// A tensor to be written.
 struct NamedTensor {

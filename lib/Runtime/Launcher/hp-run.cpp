@@ -8,7 +8,8 @@
 //   2. Each process fills the blocks of its devices: from a state (--resume),
 //      from the inputs, or from the weights beside the program.
 //   3. Steps are run one after the other; what a step updates stays where it
-//      is. Every so many steps the state is saved.
+//      is, and what it is fed (--data) is filled in before it. Every so many
+//      steps the state is saved.
 //   4. Results are written like a state, and the process that holds the first
 //      scalar result (a loss) reports, in JSON on stdout.
 //
@@ -16,6 +17,7 @@
 
 #include "lib/Runtime/Launcher/DeviceCopies.h"
 #include "lib/Runtime/Launcher/Fault.h"
+#include "lib/Runtime/Launcher/Feed.h"
 #include "lib/Runtime/Launcher/Options.h"
 #include "lib/Runtime/Launcher/State.h"
 #include "lib/Runtime/Launcher/Supervisor.h"
@@ -55,6 +57,9 @@ private:
   bool hasCopies() const { return manifest.backend != "cpu"; }
   void makeCopies();
   void fetch(bool areResults);
+  bool isFed(const std::string &name) const;
+  void checkFeed() const;
+  void feedStep(int64_t step);
   std::vector<Held> hold(bool areResults);
   void runStep();
   void readLoss();
@@ -68,6 +73,7 @@ private:
   std::vector<DeviceLaunch> devices;
   std::vector<hp_launch> launches;
   StoredTensors inputs, weights;
+  Feed feed;
   State state;
   std::vector<double> seconds, losses;
   std::vector<hp_device_stats> statistics; ///< of the last step
@@ -178,6 +184,8 @@ void Runner::fill(DeviceLaunch &launch, const Tensor &tensor, char *out) {
               ": it was not saved from a training of this program");
     return state.read(tensor, block, out);
   }
+  if (isFed(tensor.name))
+    return feed.read(tensor, block, firstStep, out);
   const StoredTensors &source = inputs.count(tensor.name) ? inputs : weights;
   auto found = source.find(tensor.name);
   if (found == source.end())
@@ -197,10 +205,13 @@ void Runner::fillArguments() {
     inputs = readTensors(options.inputs);
   if (fileExists(options.weights))
     weights = readTensors(options.weights);
+  if (!options.data.empty())
+    feed = Feed::open(options.data, manifest);
   if (!options.resume.empty()) {
     state = State::open(options.resume);
     firstStep = state.step;
   }
+  checkFeed();
   for (DeviceLaunch &launch : devices)
     for (size_t i = 0; launch.isHere && i < launch.arguments.size(); ++i)
       fill(launch, launch.program->arguments[i],
@@ -244,6 +255,35 @@ void Runner::fetch(bool areResults) {
       if (launch.program->arguments[at].role != "input")
         launch.copies.fetchArgument(at);
   }
+}
+
+/// Data that were asked for come first, then inputs that were, then what lies
+/// beside the program.
+bool Runner::isFed(const std::string &name) const {
+  return feed.has(name) &&
+         (options.givesData || !options.givesInputs || !inputs.count(name));
+}
+
+/// Refuses a second step with what was for the first.
+void Runner::checkFeed() const {
+  for (const std::string &name : manifest.fed)
+    if (firstStep + options.steps > 1 && !isFed(name) &&
+        !(options.givesInputs && inputs.count(name)))
+      endWith("the input " + name +
+              " has other values in every step; give them with --data, or "
+              "compile the program with --steps");
+}
+
+void Runner::feedStep(int64_t step) {
+  for (DeviceLaunch &launch : devices)
+    for (size_t i = 0; launch.isHere && i < launch.arguments.size(); ++i)
+      if (const Tensor &tensor = launch.program->arguments[i];
+          isFed(tensor.name)) {
+        feed.read(tensor, tensor.blockOf(launch.position), step,
+                  static_cast<char *>(launch.arguments[i]));
+        if (hasCopies())
+          launch.copies.sendArgument(i);
+      }
 }
 
 /// The results of all programs, or the arguments that are state.
@@ -376,6 +416,8 @@ void Runner::run() {
   makeCopies();
   require(hp_process_meet(context));
   for (int64_t turn = 1; turn <= options.steps; ++turn) {
+    if (turn > 1)
+      feedStep(firstStep + turn - 1);
     runStep();
     bool isDue = turn == options.steps ||
                  (options.saveEvery > 0 && turn % options.saveEvery == 0);

@@ -17,11 +17,10 @@
 //
 // Cost: linear in ops and in the parts that are made.
 // Limits: parts along the first dimension, which are contiguous; the entry
-//   function's own ops. A part's sums are those of the whole, bit for bit,
-//   where OpenBLAS does all columns alike: for 64 or 256 rows of the other
-//   operand, say. For others (8, 128, 200) it adds up the first 320 columns of
-//   each call in another order than the rest, so that those of a part differ in
-//   the last bits from what one call gives.
+//   function's own ops. A part's sums must be those of the whole, bit for bit:
+//   the runtime does wide products in cells of columns (Matmul.cpp), so parts
+//   begin at cells and are wide themselves. A product that is not wide, or
+//   whose parts would be along its rows, stays whole.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/Offload/Passes.h"
 
@@ -46,10 +45,11 @@ using namespace mlir::hyperparallel::offload;
 using linalg::GenericOp;
 using linalg::LinalgOp;
 
-/// Parts begin at multiples of this, as the tiles of large matrix products of
-/// the runtime do (lib/Runtime/CPU/Matmul.cpp): the sums are the same, bit for
-/// bit.
-static constexpr int64_t kRowMultiple = 320;
+/// Columns of a cell of the runtime's wide products, and of the narrowest wide
+/// product (CellColumns and WideColumns in lib/Runtime/CPU/Matmul.cpp). Parts
+/// begin at multiples of the first and have at least the second.
+static constexpr int64_t kCellRows = 512;
+static constexpr int64_t kFewestRows = 2560;
 
 //===----------------------------------------------------------------------===//
 // Contractions in parts
@@ -64,7 +64,8 @@ static std::optional<unsigned> findLoop(LinalgOp op, OpOperand &operand,
 }
 
 /// The loop along the first dimension of the operand, if the op can be split
-/// along it.
+/// along it: it is that of the result's last dimension, the columns of a wide
+/// product.
 static std::optional<unsigned> getSplitLoop(LinalgOp op, OpOperand &operand) {
   if (!op.hasPureTensorSemantics() || op.getNumDpsInits() != 1 ||
       op.hasIndexSemantics() || op.hasDynamicShape())
@@ -81,7 +82,11 @@ static std::optional<unsigned> getSplitLoop(LinalgOp op, OpOperand &operand) {
   unsigned loop = cast<AffineDimExpr>(map.getResult(0)).getPosition();
   bool isParallel =
       op.getIteratorTypesArray()[loop] == utils::IteratorType::parallel;
-  if (!isParallel || !findLoop(op, *op.getDpsInitOperand(0), loop))
+  OpOperand *init = op.getDpsInitOperand(0);
+  std::optional<unsigned> resultDim = findLoop(op, *init, loop);
+  bool isWide = op.getShape(&operand).front() >= 2 * kFewestRows;
+  if (!isParallel || !isWide || !resultDim ||
+      *resultDim + 1 != op.getRank(init))
     return std::nullopt;
   return loop;
 }
@@ -123,9 +128,17 @@ static Value fetch(OpBuilder &builder, Location loc, Value source) {
   return WaitOp::create(builder, loc, future);
 }
 
-/// Does the op in parts of `rows` along `loop`; the operand is in a tier now.
+/// In how many parts a dimension is done if they should have `rows` each.
+static int64_t countParts(int64_t size, int64_t rows) {
+  int64_t cells = size / kCellRows;
+  int64_t each = std::max(rows, kFewestRows) / kCellRows;
+  int64_t most = std::max<int64_t>(cells / (kFewestRows / kCellRows), 1);
+  return std::min(llvm::divideCeil(cells, each), uint64_t(most));
+}
+
+/// Does the op in parts along `loop`; the operand is in a tier now.
 static void splitContraction(LinalgOp op, unsigned operandNumber, unsigned loop,
-                             int64_t rows) {
+                             int64_t parts) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
   OpOperand *init = op.getDpsInitOperand(0);
@@ -136,10 +149,13 @@ static void splitContraction(LinalgOp op, unsigned operandNumber, unsigned loop,
   auto fill = whole.getDefiningOp<linalg::FillOp>();
   if (fill)
     whole = fill.getOutputs()[0];
-  for (int64_t first = 0, count = 0; first < size; first += count) {
-    // A rest that is small beside the parts belongs to the last of them.
-    bool isLast = size - first <= rows + rows / 4;
-    count = isLast ? size - first : rows;
+  // What is no whole cell belongs to the last part.
+  int64_t cells = size / kCellRows;
+  for (int64_t part = 0; part < parts; ++part) {
+    int64_t first = part * cells / parts * kCellRows;
+    int64_t end =
+        part + 1 == parts ? size : (part + 1) * cells / parts * kCellRows;
+    int64_t count = end - first;
     SmallVector<Value> operands;
     for (OpOperand &operand : op->getOpOperands()) {
       Value value = &operand == init ? whole : operand.get();
@@ -155,9 +171,9 @@ static void splitContraction(LinalgOp op, unsigned operandNumber, unsigned loop,
                     .getResult(0);
       operands.push_back(value);
     }
-    Operation *part =
+    Operation *done =
         clone(builder, op, TypeRange(operands.back().getType()), operands);
-    whole = putSlice(builder, loc, part->getResult(0), whole, resultDim, first);
+    whole = putSlice(builder, loc, done->getResult(0), whole, resultDim, first);
   }
   op->getResult(0).replaceAllUsesWith(whole);
   op->erase();
@@ -456,10 +472,7 @@ void Splitter::split(int64_t &numParts, int64_t &numRowReads) {
     auto type = cast<RankedTensorType>(table.getType());
     int64_t rowBytes =
         std::max<int64_t>(byteSize(type) / type.getDimSize(0), 1);
-    int64_t rows =
-        std::clamp<int64_t>(partBytes / rowBytes, 1, type.getDimSize(0));
-    if (rows > kRowMultiple)
-      rows -= rows % kRowMultiple;
+    int64_t parts = countParts(type.getDimSize(0), partBytes / rowBytes);
     // What reads it is found before its type says that it is elsewhere.
     SmallVector<std::pair<GenericOp, RowRead>> rowReads;
     SmallVector<std::tuple<LinalgOp, unsigned, unsigned>> contractions;
@@ -481,17 +494,20 @@ void Splitter::split(int64_t &numParts, int64_t &numRowReads) {
     inputs[*entry.argument] = placed;
     function.setType(FunctionType::get(function.getContext(), inputs,
                                        function.getResultTypes()));
-    emitRemark(function.getLoc(), "offload: ")
-        << problem.getName(storage) << " is used in parts of " << rows << " of "
-        << type.getDimSize(0) << " rows: the ops that use it "
-        << "need more than the capacity otherwise";
+    InFlightDiagnostic remark = emitRemark(function.getLoc(), "offload: ");
+    remark << problem.getName(storage) << " is used in ";
+    if (contractions.empty())
+      remark << "rows";
+    else
+      remark << parts << " parts of its " << type.getDimSize(0) << " rows";
+    remark << ": the ops that use it need more than the capacity otherwise";
+    remark.report();
     for (auto &[op, read] : rowReads)
       readRows(op, read);
     for (auto [op, operand, loop] : contractions)
-      splitContraction(op, operand, loop, rows);
+      splitContraction(op, operand, loop, parts);
     numRowReads += rowReads.size();
-    numParts +=
-        contractions.size() * llvm::divideCeil(type.getDimSize(0), rows);
+    numParts += contractions.size() * parts;
   }
 }
 

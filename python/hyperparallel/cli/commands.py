@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hyperparallel.cli import training
+from hyperparallel.cli import feeding, launching, training
 from hyperparallel.cli.console import Talk
 from hyperparallel.cli.training import Checked
 from hyperparallel.errors import HyperParallelError, ImportModelError, PlanError, RuntimeFailure
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hyperparallel.cli.models import Model
     from hyperparallel.compiled import CompiledProgram
     from hyperparallel.execute import RunResult
+    from hyperparallel.feed import Feed
     from hyperparallel.plan import GroupedPlan, Plan, ResolvedPlan
 
 _KEPT_PROGRAMS = 64
@@ -51,6 +52,7 @@ def _open(arguments: argparse.Namespace, talk: Talk, plan: Plan | None = None) -
         use_cache=not arguments.no_cache,
         flat=flat,
         microbatches=None if plan is None or plan.groups is None else plan.groups.microbatches,
+        blocks=() if plan is None or plan.groups is None else plan.groups.patterns,
     )
     talk.say(
         f"{model.imported.name}: {len(model.imported.arguments)} arguments, {len(model.imported.blocks)} block calls"
@@ -168,6 +170,8 @@ def compile_command(arguments: argparse.Namespace) -> int:
             device_memory=arguments.device_memory,
         )
     talk.end()
+    if arguments.steps is not None:
+        feeding.keep_feed(program, model, arguments.steps)
     if arguments.json:
         _print_json(
             {
@@ -214,12 +218,14 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise RuntimeFailure(f"{model.imported.name} was imported without weights and cannot be run")
     resolved = _resolve(arguments, model)
     with _program(arguments, talk, model, resolved) as (program, was_cached):
-        values = {**model.inputs, **_given_inputs(arguments)}
+        given = _given_inputs(arguments)
+        values = {**model.inputs, **given}
         names = {argument.name for argument in program.arguments if argument.role == "input"}
+        feed = feeding.feed_for(arguments, program, model, given, launching.first_step(arguments))
         run = _execute(
-            arguments, talk, program, lambda name: values[name] if name in names else model.imported.weight(name)
+            arguments, talk, program, lambda name: values[name] if name in names else model.imported.weight(name), feed
         )
-        checked = _check(arguments, talk, dataclasses.replace(model, inputs=values), run)
+        checked = _check(arguments, talk, dataclasses.replace(model, inputs=values), run, feed, given)
         cached = {"import": model.was_cached, "compile": was_cached}
         return _report(arguments, talk, program, run, checked, begin, cached)
 
@@ -228,11 +234,13 @@ def _run_saved(arguments: argparse.Namespace, talk: Talk, program: CompiledProgr
     from hyperparallel.execute import saved_values
 
     training.check_steps(arguments, any(result.updates is not None for result in program.results))
-    values = {**saved_values(program), **_given_inputs(arguments)}
-    run = _execute(arguments, talk, program, values)
+    given = _given_inputs(arguments)
+    values = {**saved_values(program), **given}
+    feed = feeding.feed_for(arguments, program, None, given, launching.first_step(arguments))
+    run = _execute(arguments, talk, program, values, feed)
     checked = None
     if arguments.check:
-        checked = _check(arguments, talk, _model_of(program, values), run)
+        checked = _check(arguments, talk, _model_of(program, values), run, feed, given)
     return _report(arguments, talk, program, run, checked, begin, {"import": True, "compile": True})
 
 
@@ -282,8 +290,9 @@ def _given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
     return read_inputs(arguments.inputs) if arguments.inputs is not None else {}
 
 
-def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, values: Any) -> RunResult:
-    from hyperparallel.cli import launching
+def _execute(
+    arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, values: Any, feed: Feed | None
+) -> RunResult:
     from hyperparallel.cli.report import trace_file, write_timeline
     from hyperparallel.execute import run_compiled
 
@@ -291,7 +300,7 @@ def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram
     launching.check_state_options(arguments, program)
     if launching.runs_over_processes(arguments):
         with talk.step("run"):
-            return launching.execute_over_processes(arguments, program, values, steps=steps)
+            return launching.execute_over_processes(arguments, program, values, steps=steps, feed=feed)
     values, first_step = launching.resume(arguments, program, values)
     with talk.step("run"), trace_file(arguments.trace, arguments.timeline) as trace:
         run = run_compiled(
@@ -302,13 +311,22 @@ def _execute(arguments: argparse.Namespace, talk: Talk, program: CompiledProgram
             trace=trace,
             device_memory=arguments.device_memory,
             after_step=launching.saver(arguments, program, first_step, steps),
+            feed=feed,
+            first_step=first_step,
         )
         if trace is not None and arguments.timeline is not None:
             write_timeline(arguments.timeline, trace, program, run.statistics)
-        return dataclasses.replace(run, first_step=first_step)
+        return run
 
 
-def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResult) -> Checked | None:
+def _check(
+    arguments: argparse.Namespace,
+    talk: Talk,
+    model: Model,
+    run: RunResult,
+    feed: Feed | None,
+    given: Mapping[str, Any],
+) -> Checked | None:
     from hyperparallel.cli.models import recompose, reference_results
     from hyperparallel.compare import compare
     from hyperparallel.runtime import bfloat16_to_float32
@@ -320,7 +338,9 @@ def _check(arguments: argparse.Namespace, talk: Talk, model: Model, run: RunResu
         if composed is not None:
             return training.check_composed(composed, run, arguments.tolerance)
         if run.losses:
-            return training.check(model, run, arguments.tolerance)
+            return training.check(model, run, arguments.tolerance, feed, given)
+        if any(result.updates is not None for result in model.imported.results):
+            return training.check_decoding(model, run, arguments.tolerance)
         wide = {entry.name for entry in model.imported.results if entry.dtype == "bf16"}
         got = {name: bfloat16_to_float32(value) if name in wide else value for name, value in run.results.items()}
         return Checked(compare(got, reference_results(model), arguments.tolerance))
@@ -418,23 +438,28 @@ def _report(
     begin: float,
     cached: Mapping[str, bool],
 ) -> int:
+    from hyperparallel.runtime import Tier
+
     statistics = run.statistics
-    peaks = [sum(device.peak_bytes.values()) for device in statistics.devices]
     report: dict[str, Any] = {
         "model": program.name,
         "mesh": dict(program.mesh.axes),
         "devices": program.mesh.num_devices,
         "collectives": {str(kind): count for kind, count in statistics.collectives.items()},
         "moved_bytes": {str(kind): count for kind, count in statistics.moved_bytes.items()},
-        "peak_bytes_per_device": peaks,
-        "peak_bytes_by_tier": {str(tier): count for tier, count in statistics.peak_bytes.items()},
+        "peak_bytes_per_device": [device.peak_bytes[Tier.DEVICE] for device in statistics.devices],
+        "peak_bytes": {str(tier): count for tier, count in statistics.peak_bytes.items()},
         "device_memory": program.device_memory if arguments.device_memory is None else arguments.device_memory,
         "planned_peak_bytes": program.peak_bytes,
         "prefetched_bytes_per_device": [device.prefetched_bytes for device in statistics.devices],
         "stored_bytes_per_device": [device.stored_bytes for device in statistics.devices],
         "copy_wait_seconds": max(device.copy_wait_seconds for device in statistics.devices),
         "run_seconds": list(run.wall_seconds),
-        "results": {entry.name: {"shape": list(entry.shape), "dtype": entry.dtype} for entry in program.results},
+        "results": {
+            entry.name: {"shape": list(entry.shape), "dtype": entry.dtype}
+            | ({} if entry.updates is None else {"updates": entry.updates})
+            for entry in program.results
+        },
         "cached": dict(cached),
     }
     if run.losses:
@@ -482,7 +507,7 @@ def _write_results(path: Path, run: RunResult) -> None:
 def _memory_in_words(report: Mapping[str, Any]) -> str:
     from hyperparallel.plan import format_bytes
 
-    peaks = dict(report["peak_bytes_by_tier"])
+    peaks = dict(report["peak_bytes"])
     text = f"  memory       {format_bytes(peaks.pop('device', 0))} at the peak on the fullest device"
     if report["device_memory"] is not None:
         text += f", of {format_bytes(report['device_memory'])}"
@@ -503,6 +528,8 @@ def _in_words(report: Mapping[str, Any]) -> str:
     for name, entry in report["results"].items():
         if "losses" in report:
             break  # the loss, and what was there before
+        if "updates" in entry:
+            continue
         lines.append(f"  result       {name}: {'x'.join(str(size) for size in entry['shape'])} {entry['dtype']}")
     if "max_rel_error" in report:
         verdict = "equal to PyTorch" if report["ok"] else "NOT equal to PyTorch"

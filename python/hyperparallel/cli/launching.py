@@ -14,6 +14,7 @@ from hyperparallel.errors import RuntimeFailure
 if TYPE_CHECKING:
     from hyperparallel.compiled import CompiledProgram
     from hyperparallel.execute import RunResult
+    from hyperparallel.feed import Feed
     from hyperparallel.runtime import Launch
 
 #: Options that are about the devices of one process.
@@ -53,6 +54,13 @@ def check_state_options(arguments: argparse.Namespace, program: CompiledProgram)
     for option in ("save", "resume"):
         if getattr(arguments, option) is not None and not has_state:
             raise RuntimeFailure(f"--{option} is for trainings; {program.name} does not change its parameters")
+        inputs = {argument.name for argument in program.arguments if argument.role is Role.INPUT}
+        carried = [result.name for result in program.results if result.updates in inputs]
+        if getattr(arguments, option) is not None and carried:
+            raise RuntimeFailure(
+                f"--{option} is for trainings; {program.name} carries its input {carried[0]} from step to step, which a "
+                "state does not hold"
+            )
 
 
 def runs_over_processes(arguments: argparse.Namespace) -> bool:
@@ -79,7 +87,7 @@ def _programs(program: CompiledProgram) -> tuple[CompiledProgram, ...]:
 
 
 def execute_over_processes(
-    arguments: argparse.Namespace, program: CompiledProgram, values: Values, *, steps: int
+    arguments: argparse.Namespace, program: CompiledProgram, values: Values, *, steps: int, feed: Feed | None = None
 ) -> RunResult:
     """Run a compiled program over processes, as the options say."""
     from hyperparallel.execute import RunResult
@@ -95,10 +103,22 @@ def execute_over_processes(
         save=arguments.save,
         save_every=arguments.save_every,
         resume=arguments.resume,
+        feed=feed,
     )
     is_training = any(result.updates is not None for result in program.results)
     losses = run.losses if is_training else ()
     return RunResult(run.results, run.statistics, run.wall_seconds, losses, run.first_step)
+
+
+def first_step(arguments: argparse.Namespace) -> int:
+    """The steps that were done before, by the state that is gone on from.
+
+    Raises:
+        RuntimeFailure: There is no whole state where ``--resume`` says.
+    """
+    from hyperparallel.state import open_state
+
+    return 0 if arguments.resume is None else open_state(arguments.resume).step
 
 
 def resume(arguments: argparse.Namespace, program: CompiledProgram, values: Values) -> tuple[Values, int]:

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands, launching, machine, report, schedule, simulate
+from hyperparallel.cli import commands, feeding, launching, machine, report, schedule, simulate
 from hyperparallel.cli.cost import cost_command
 from hyperparallel.errors import HyperParallelError
 
@@ -125,6 +125,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="LIST",
         help="GPU architectures for the target cuda, such as sm_80,sm_90,sm_100 (default sm_90)",
     )
+    verb.add_argument(
+        "--steps",
+        type=_count,
+        metavar="N",
+        help="keep batches and learning rates of the first N steps beside the program, for hp-run",
+    )
     _memory_option(verb)
     _plan_options(verb)
     _model_options(verb)
@@ -136,7 +142,9 @@ def _parser() -> argparse.ArgumentParser:
         "--tolerance", type=_positive, default=1e-4, metavar="X", help="largest relative error (default 1e-4)"
     )
     verb.add_argument("--repeat", type=_count, default=1, metavar="N", help="run N times; the last one is reported")
-    verb.add_argument("--steps", type=_count, metavar="N", help="train for N steps on the same batch (default 1)")
+    verb.add_argument(
+        "--steps", type=_count, metavar="N", help="train for N steps, or generate N tokens (default 1)"
+    )
     verb.add_argument("--inputs", type=Path, metavar="FILE.npz", help="inputs by name, instead of the example inputs")
     verb.add_argument("--results", type=Path, metavar="FILE.npz", help="write the results here")
     verb.add_argument(
@@ -146,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         "--timeline", type=Path, metavar="FILE.json", help="write what each device did here, for hp report"
     )
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
+    feeding.add_arguments(verb)
     launching.add_arguments(verb)
     _memory_option(verb)
     _plan_options(verb)

@@ -15,9 +15,9 @@ import importlib.metadata
 import json
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hyperparallel.cli.console import Talk
 from hyperparallel.enums import Role
@@ -67,6 +67,7 @@ def open_model(
     use_cache: bool = True,
     flat: bool = False,
     microbatches: int | None = None,
+    blocks: Sequence[str] = (),
 ) -> Model:
     """Open a model file or an imported model.
 
@@ -77,6 +78,8 @@ def open_model(
         use_cache: Look for an earlier import of the same model, and remember this one.
         flat: One function, no blocks.
         microbatches: In how many parts a training step takes its batch; as the model file says if None.
+        blocks: Modules that become functions of their own, too, so that they can be on devices of their own: patterns
+            of which those count that are a module's path.
 
     Raises:
         ImportModelError: If there is no such model, or it is damaged or cannot be imported.
@@ -111,14 +114,17 @@ def open_model(
     if microbatches is not None:
         loaded = _in_microbatches(loaded, microbatches, path)
         source["microbatches"] = microbatches
+    if not isinstance(loaded, Composed) and loaded.training is not None:
+        source["fed"] = sorted(first_values(loaded))
     if isinstance(loaded, Composed):
         return Model(loaded.model, loaded.inputs, {**source, "composed": True}, composed=loaded)
     talk.begin("import")
     try:
-        key = _key(path, overrides, loaded, flat)
+        chosen = None if flat else _block_paths(loaded, blocks)
+        key = _key(path, overrides, loaded, flat, chosen)
         cached = _from_cache(key, loaded) if use_cache else None
         if cached is None:
-            imported = _import(loaded, talk, flat)
+            imported = _import(loaded, talk, chosen)
             if use_cache:
                 _to_cache(key, imported)
         else:
@@ -139,7 +145,23 @@ def _in_microbatches(loaded: LoadedModel | Composed, microbatches: int, path: Pa
     return dataclasses.replace(loaded, training=dataclasses.replace(loaded.training, microbatches=microbatches))
 
 
-def _import(loaded: LoadedModel, talk: Talk, flat: bool) -> ImportedModel:
+def _block_paths(loaded: LoadedModel, named: Sequence[str]) -> Literal["auto"] | list[str]:
+    """Repeated modules, and those that are named and neither in one of them nor around one."""
+    from hyperparallel.frontend.torch import find_blocks
+
+    found = find_blocks(loaded.module, "auto")
+    added = [
+        path
+        for path, _ in loaded.module.named_modules()
+        if path in named
+        and not any(
+            path == block or f"{path}.".startswith(f"{block}.") or block.startswith(f"{path}.") for block in found
+        )
+    ]
+    return ["auto", *added] if added else "auto"
+
+
+def _import(loaded: LoadedModel, talk: Talk, block_paths: Literal["auto"] | list[str] | None) -> ImportedModel:
     if loaded.training is not None:
         from hyperparallel.frontend.training import import_training
 
@@ -149,7 +171,7 @@ def _import(loaded: LoadedModel, talk: Talk, flat: bool) -> ImportedModel:
             loaded.kwargs,
             training=loaded.training,
             name=loaded.name,
-            block_paths=None if flat else "auto",
+            block_paths=block_paths,
             progress=lambda _stage, done, total: talk.advance(done, total),
         )
     from hyperparallel.frontend.torch import import_model
@@ -159,7 +181,8 @@ def _import(loaded: LoadedModel, talk: Talk, flat: bool) -> ImportedModel:
         loaded.args,
         loaded.kwargs,
         name=loaded.name,
-        block_paths=None if flat else "auto",
+        block_paths=block_paths,
+        decoding=loaded.decoding,
         progress=lambda _stage, done, total: talk.advance(done, total),
     )
 
@@ -232,15 +255,20 @@ def example_inputs(loaded: LoadedModel) -> dict[str, NDArray[Any]]:
     """The example inputs by the names that they have in the program; none for tensors without storage."""
     from torch._subclasses.fake_tensor import FakeTensor
 
-    from hyperparallel.frontend.signature import bind_call, name_inputs
+    from hyperparallel.frontend.feeding import named_inputs
 
-    taken = {name for name, _ in _state(loaded.module)}
-    inputs = name_inputs(bind_call(loaded.module, loaded.args, loaded.kwargs), taken)
-    if loaded.training is not None:
-        inputs = {**inputs, **loaded.training.targets}
+    inputs = named_inputs(loaded)
     if any(tensor.is_meta or isinstance(tensor, FakeTensor) for tensor in inputs.values()):
         return {}
-    return {name: to_array(tensor) for name, tensor in inputs.items()}
+    return {**{name: to_array(tensor) for name, tensor in inputs.items()}, **first_values(loaded)}
+
+
+def first_values(loaded: LoadedModel) -> dict[str, NDArray[Any]]:
+    """What a training is fed in its first step, of inputs that have other values in every step."""
+    from hyperparallel.frontend.feeding import feed_of
+
+    feed = feed_of(loaded)
+    return {} if feed is None else feed(0)
 
 
 def reference_results(model: Model) -> dict[str, NDArray[Any]]:
@@ -315,22 +343,23 @@ def rebuild(model: Model) -> LoadedModel:
                 raise ImportModelError(
                     f"the model file {file} no longer builds the model that was imported: {argument.name} differs"
                 )
-            state[argument.name].copy_(_to_tensor(model.imported.weight(argument.name), state[argument.name].dtype))
+            state[argument.name].copy_(to_tensor(model.imported.weight(argument.name), state[argument.name].dtype))
         call = bind_call(loaded.module, loaded.args, loaded.kwargs)
         inputs = name_inputs(call, state)
         missing = [name for name in inputs if name not in model.inputs]
         if missing:
             raise ImportModelError(f"comparing with PyTorch needs a value for the input {missing[0]}")
-        tensors = [_to_tensor(model.inputs[name], tensor.dtype) for name, tensor in inputs.items()]
+        tensors = [to_tensor(model.inputs[name], tensor.dtype) for name, tensor in inputs.items()]
         args, kwargs = call.with_tensors(tensors)
         training = loaded.training
         if training is not None:
-            targets = {name: _to_tensor(model.inputs[name], kept.dtype) for name, kept in training.targets.items()}
+            targets = {name: to_tensor(model.inputs[name], kept.dtype) for name, kept in training.targets.items()}
             training = dataclasses.replace(training, targets=targets)
     return dataclasses.replace(loaded, args=args, kwargs=kwargs, training=training)
 
 
-def _to_tensor(array: NDArray[Any], dtype: torch.dtype) -> torch.Tensor:
+def to_tensor(array: NDArray[Any], dtype: torch.dtype) -> torch.Tensor:
+    """The opposite of ``to_array``."""
     import numpy as np
     import torch
 
@@ -386,9 +415,14 @@ def _cache_of_imports() -> Path:
     return cache_directory() / "imports"
 
 
-def _key(path: Path, overrides: Mapping[str, Any], loaded: LoadedModel, flat: bool) -> str:
+def _key(path: Path, overrides: Mapping[str, Any], loaded: LoadedModel, flat: bool, block_paths: Any) -> str:
     """Everything that the program comes from."""
-    parts: list[str] = [f"flat={flat}", path.name, repr(sorted(overrides.items(), key=lambda item: item[0]))]
+    parts: list[str] = [
+        f"flat={flat}",
+        f"blocks={block_paths}",
+        path.name,
+        repr(sorted(overrides.items(), key=lambda item: item[0])),
+    ]
     parts.append(hashlib.sha256(path.read_bytes()).hexdigest())
     for package in ("torch", "torch-mlir", "transformers", "hyperparallel"):
         try:
@@ -404,13 +438,17 @@ def _key(path: Path, overrides: Mapping[str, Any], loaded: LoadedModel, flat: bo
     seen: dict[int, str] = {}
     parts += [f"{name} is {seen.setdefault(id(tensor), name)}" for name, tensor in _state(loaded.module)]
     parts.append(_plain({"args": loaded.args, "kwargs": loaded.kwargs}, 0, values=False))
+    parts.append(f"decoding: {loaded.decoding}")
     if loaded.training is not None:
         from hyperparallel.frontend.optimizers import rules_of
 
         training = loaded.training
-        parts += [f"{name}: {rule}" for name, rule in rules_of(training.optimizer, dict(_state(loaded.module))).items()]
+        is_scheduled = training.scheduler is not None
+        rules = rules_of(training.optimizer, dict(_state(loaded.module)), is_scheduled=is_scheduled)
+        parts += [f"{name}: {rule}" for name, rule in rules.items()]
         described = {field.name: getattr(training, field.name) for field in dataclasses.fields(training)}
-        parts.append(_plain({key: value for key, value in described.items() if key != "optimizer"}, 0, values=False))
+        left_out = ("optimizer", "scheduler", "batches")  # what they say is in the rules, or no part of the program
+        parts.append(_plain({key: value for key, value in described.items() if key not in left_out}, 0, values=False))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 

@@ -4,6 +4,8 @@
 - What adds rows to a table (the backward of embeddings, of ``x[i]``, ``index_add``) becomes one operator of our own,
   ``hyperparallel::scatter_add(updates [N, ...], indices [N], table [V, ...])``, which ``indexing.scatter_add`` is in
   MLIR. It is never a product with a one-hot matrix.
+- What replaces rows of a table (the update of a key-value cache) selects, for each row of it, between that and the new
+  one: elementwise, so that it can be done in the table's place and is split as the table is.
 - What writes a few places of each row (the backward of ``topk``, ``scatter`` with a short index) compares places and
   selects: elementwise, so that it fuses and is split as its tensor is.
 - ``topk`` and ``sort`` find the rank of each element by counting those before it: n^2 comparisons for rows of n, without
@@ -47,10 +49,12 @@ def indexed_decompositions() -> dict[Any, Callable[..., Any]]:
         aten.index_put.default: _index_put,
         aten._unsafe_index_put.default: _index_put,
         aten.index_add.default: _index_add,
+        aten.index_copy.default: _index_copy,
         aten.scatter_add.default: _scatter_add,
         aten.scatter.src: _scatter,
         aten.scatter.value: _scatter,
         aten.value_selecting_reduction_backward.default: _selected_backward,
+        aten.max_pool2d_with_indices_backward.default: _max_pool2d_backward,
         aten.topk.default: _topk,
         aten.sort.default: _sort,
         aten.sort.stable: _stable_sort,
@@ -112,6 +116,21 @@ def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: flo
     return moved.movedim(0, dim)
 
 
+def _index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    if x.dim() == 0:
+        return NotImplemented
+    dim, count = dim % x.dim(), index.numel()
+    place = _from_start(index.reshape(-1), x.shape[dim])
+    if count == 1:
+        return torch.where(_places(x, dim) == place, source, x)
+    # Each place looks for the last of the rows that go there: a gather, which costs what is copied.
+    hit = torch.arange(x.shape[dim]).unsqueeze(1) == place
+    row = torch.where(hit, torch.arange(count), -1).amax(1)
+    shape = [1] * x.dim()
+    shape[dim] = x.shape[dim]
+    return torch.where((row >= 0).view(shape), source.index_select(dim, row.clamp(min=0)), x)
+
+
 def _places(x: Tensor, dim: int) -> Tensor:
     shape = [1] * x.dim()
     shape[dim] = x.shape[dim]
@@ -166,6 +185,13 @@ def _selected_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Sequence[
     if not keepdim:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
     return _scatter_add(grad.new_zeros(sizes), dim, indices, grad)
+
+
+def _max_pool2d_backward(grad: Tensor, x: Tensor, *others: Any) -> Tensor:
+    """What reached a maximum goes to the place that it was taken from; a plane is one row of places."""
+    indices: Tensor = others[-1]
+    planes = grad.new_zeros([*x.shape[:-2], x.shape[-2] * x.shape[-1]])
+    return _scatter_add(planes, -1, indices.flatten(-2), grad.flatten(-2)).reshape(x.shape)
 
 
 def _ranked(x: Tensor, k: int, largest: bool) -> tuple[Tensor, Tensor]:

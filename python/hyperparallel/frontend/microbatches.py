@@ -8,6 +8,7 @@
       sums + (loss, gradients)
     updates of the sums
 
+What forward changes (running statistics of batches) goes from one microbatch to the next instead of into a sum.
 A microbatch takes every M-th row, so that devices which split the batch need nothing of each other's.
 The loss was divided by M where it was traced, so that sums are means.
 """
@@ -15,8 +16,10 @@ The loss was divided by M where it was traced, so that sums are means.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from hyperparallel.enums import Role
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,8 +43,11 @@ def loop_over_microbatches(ir: Any, main: Any, microbatches: Microbatches, is_up
         return
     block = main.regions[0].blocks[0]
     operations = [op.operation for op in block]
-    body = [op for op in operations if not is_update.get(op, op.name == "func.return")]
-    sums = _values_after(body, [op for op in operations if op not in body])
+    is_behind = [is_update.get(op, op.name == "func.return") for op in operations]
+    body = [op for op, behind in zip(operations, is_behind, strict=True) if not behind]
+    after = [op for op, behind in zip(operations, is_behind, strict=True) if behind]
+    carried = _changed_buffers(main, body)
+    sums = [value for value in _values_after(body, after) if value not in carried]
     count = microbatches.count
     with ir.InsertionPoint.at_block_begin(block):
         low, high, step = (_constant(ir, ir.IndexType.get(), value) for value in (0, count, 1))
@@ -49,17 +55,13 @@ def loop_over_microbatches(ir: Any, main: Any, microbatches: Microbatches, is_up
         inputs = _split_inputs(ir, main, block, microbatches)
     loop = ir.Operation.create(
         "scf.for",
-        results=[value.type for value in sums],
-        operands=[low, high, step, *zeros],
+        results=[value.type for value in (*sums, *carried)],
+        operands=[low, high, step, *zeros, *carried.values()],
         attributes={"hp.microbatches": ir.UnitAttr.get()},
         regions=1,
         ip=ir.InsertionPoint(body[0]),
     )
-    inner = loop.regions[0].blocks.append(ir.IndexType.get(), *(value.type for value in sums))
-    for value, result in zip(sums, loop.results, strict=True):
-        for use in list(value.uses):
-            if use.owner.operation not in body:
-                use.owner.operation.operands[use.operand_number] = result
+    inner = loop.regions[0].blocks.append(ir.IndexType.get(), *(value.type for value in (*sums, *carried)))
     yielded = ir.Operation.create("scf.yield", operands=[], ip=ir.InsertionPoint(inner))
     with ir.InsertionPoint(yielded):
         parts = {argument: _part(ir, rows, inner.arguments[0]) for argument, rows in inputs.items()}
@@ -69,10 +71,41 @@ def loop_over_microbatches(ir: Any, main: Any, microbatches: Microbatches, is_up
                 use.owner.operation.operands[use.operand_number] = part
     for op in body:
         op.move_before(yielded)
+    for value, result in zip((*sums, *carried), loop.results, strict=True):
+        _replace(value, result, lambda user: user.block != inner)
+    for argument, held in zip(carried.values(), list(inner.arguments)[1 + len(sums) :], strict=True):
+        _replace(argument, held, lambda user: user.block == inner)
     with ir.InsertionPoint(yielded):
-        added = [_add(ir, total, value) for total, value in zip(list(inner.arguments)[1:], sums, strict=True)]
-        ir.Operation.create("scf.yield", operands=added)
+        totals = list(inner.arguments)[1 : 1 + len(sums)]
+        added = [_add(ir, total, value) for total, value in zip(totals, sums, strict=True)]
+        ir.Operation.create("scf.yield", operands=[*added, *carried])
     yielded.erase()
+
+
+def _replace(old: Any, new: Any, wanted: Callable[[Any], bool]) -> None:
+    """Have the wanted ones of a value's users take another."""
+    for use in list(old.uses):
+        user = use.owner.operation
+        if wanted(user):
+            user.operands[use.operand_number] = new
+
+
+def _changed_buffers(main: Any, body: Sequence[Any]) -> dict[Any, Any]:
+    """The next values of buffers that ``body`` makes, and the arguments that they take the place of."""
+    block = main.regions[0].blocks[0]
+    made = {result for op in body for result in op.results}
+    buffers = {
+        attributes["hp.name"].value: argument
+        for argument, attributes in zip(block.arguments, main.attributes["arg_attrs"], strict=True)
+        if attributes["hp.role"].value == Role.BUFFER
+    }
+    found: dict[Any, Any] = {}
+    returned = block.operations[len(block.operations) - 1].operands
+    for value, attributes in zip(returned, main.attributes["res_attrs"], strict=True):
+        name = attributes["hp.updates"].value if "hp.updates" in attributes else None
+        if name in buffers and value in made:
+            found[value] = buffers[name]
+    return found
 
 
 def _values_after(body: Sequence[Any], after: Sequence[Any]) -> list[Any]:

@@ -9,7 +9,8 @@ The contract: the file defines a function
 
 with keyword parameters that all have defaults. ``module`` is a ``torch.nn.Module``, ``example_args`` a tuple and
 ``example_kwargs`` a dict for its ``forward``. A last entry of the class ``Training`` (``frontend/training_step.py``) says
-how the model is trained: the program is a training step then. A ``Composed`` (``frontend/composed.py``) in the place of all
+how the model is trained: the program is a training step then; one of the class ``Decoding`` (``frontend/decoding.py``),
+what a step of generation keeps for the next. A ``Composed`` (``frontend/composed.py``) in the place of all
 of them is several programs wired into one. Equal overrides must give equal weights and inputs (fix the seeds): the
 product builds a model once to import it and again to check a run against PyTorch. The files in ``examples/`` follow it.
 """
@@ -33,9 +34,13 @@ from hyperparallel.frontend.composed import Composed
 if TYPE_CHECKING:
     import torch
 
+    from hyperparallel.frontend.decoding import Decoding
     from hyperparallel.frontend.training_step import Training
 
-_CONTRACT = "(module, example_args) or (module, example_args, example_kwargs), and a Training behind them to train it"
+_CONTRACT = (
+    "(module, example_args) or (module, example_args, example_kwargs), and a Training behind them to train it, or a "
+    "Decoding to generate with it"
+)
 _INSTALL = {
     "torch": "pip install 'hyperparallel[torch]'",
     "transformers": "pip install 'hyperparallel[torch]'",
@@ -52,6 +57,7 @@ class LoadedModel:
         args: Example positional arguments.
         kwargs: Example keyword arguments.
         training: How it is trained, if it is.
+        decoding: What a step keeps for the next, if it is one of generation.
     """
 
     name: str
@@ -59,6 +65,7 @@ class LoadedModel:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     training: Training | None = None
+    decoding: Decoding | None = None
 
 
 def parse_overrides(entries: Iterable[str]) -> dict[str, Any]:
@@ -174,11 +181,16 @@ def _check_built(built: Any, file: Path) -> LoadedModel | Composed:
         return built
     import torch
 
+    from hyperparallel.frontend.decoding import Decoding
     from hyperparallel.frontend.training_step import Training
 
     training: Training | None = None
-    if isinstance(built, tuple) and built and isinstance(built[-1], Training):
-        training, built = built[-1], built[:-1]
+    decoding: Decoding | None = None
+    if isinstance(built, tuple) and built:
+        if isinstance(built[-1], Training):
+            training, built = built[-1], built[:-1]
+        elif isinstance(built[-1], Decoding):
+            decoding, built = built[-1], built[:-1]
     if not isinstance(built, tuple) or len(built) not in (2, 3):
         raise ImportModelError(f"build() of {file} returned a {type(built).__name__}; expected {_CONTRACT}")
     module, args = built[0], built[1]
@@ -190,7 +202,7 @@ def _check_built(built: Any, file: Path) -> LoadedModel | Composed:
     ):
         if not isinstance(value, type_):
             raise ImportModelError(f"build() of {file} returned a {type(value).__name__} as its {what}")
-    return LoadedModel(file.stem, module, tuple(args), dict(kwargs), training)
+    return LoadedModel(file.stem, module, tuple(args), dict(kwargs), training, decoding)
 
 
 def _missing(error: ModuleNotFoundError, file: Path) -> MissingDependencyError:

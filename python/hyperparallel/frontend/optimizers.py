@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from hyperparallel.errors import ImportModelError
+from hyperparallel.frontend.feeding import rate_names
 
 STEP = "optimizer.step"
 """The argument that counts the steps that were done."""
@@ -32,9 +33,9 @@ _IGNORED = frozenset(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sgd:
-    """The options of ``torch.optim.SGD``."""
+    """The options of ``torch.optim.SGD``; the learning rate is a number, or the input that it is."""
 
-    lr: float
+    lr: float | str
     momentum: float
     dampening: float
     weight_decay: float
@@ -50,29 +51,30 @@ class Sgd:
         """Whether the first step differs from the others: it fills the buffer without dampening."""
         return self.momentum != 0 and self.dampening != 0
 
-    def scalars(self, step: Tensor) -> list[Tensor]:
-        """What depends on the number of this step alone, which begins at one."""
-        return [step] if self.needs_step else []
+    def scalars(self, step: Tensor | None, lr: Tensor | None) -> list[Tensor]:
+        """What all parameters share: of the number of this step, which begins at one, and its learning rate."""
+        return [scalar for scalar in (step, lr) if scalar is not None]
 
     def update(self, param: Tensor, grad: Tensor, state: Sequence[Tensor], scalars: Sequence[Tensor]) -> list[Tensor]:
         """The next values of the parameter and of its state."""
         if self.weight_decay != 0:
             grad = grad + param * self.weight_decay
+        rate = scalars[-1] if isinstance(self.lr, str) else self.lr
         if self.momentum == 0:
-            return [param - grad * self.lr]
+            return [param - grad * rate]
         (old,) = state
         buffer = old * self.momentum + grad * (1 - self.dampening)
         if self.needs_step:
             buffer = torch.where(scalars[0] == 1, grad, buffer)
         direction = grad + buffer * self.momentum if self.nesterov else buffer
-        return [param - direction * self.lr, buffer]
+        return [param - direction * rate, buffer]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Adam:
-    """The options of ``torch.optim.Adam`` and ``AdamW`` (``decoupled``)."""
+    """The options of ``torch.optim.Adam`` and ``AdamW`` (``decoupled``); the learning rate as of ``Sgd``."""
 
-    lr: float
+    lr: float | str
     betas: tuple[float, float]
     eps: float
     weight_decay: float
@@ -88,20 +90,29 @@ class Adam:
         """The averages are corrected by how many steps they hold."""
         return True
 
-    def scalars(self, step: Tensor) -> list[Tensor]:
-        """Step size, and square root of the second moment's correction."""
+    def scalars(self, step: Tensor | None, lr: Tensor | None) -> list[Tensor]:
+        """Step size, square root of the second moment's correction, and what decay leaves of a parameter."""
+        assert step is not None
+        rate = self._rate(lr)
         correction1, correction2 = (
             -torch.expm1(step * math.log(beta)) if beta > 0 else step * 0 + 1 for beta in self.betas
         )
-        return [self.lr / correction1, torch.sqrt(correction2)]
+        made = [rate / correction1, torch.sqrt(correction2)]
+        return made if lr is None else [*made, 1 - lr * self.weight_decay]
+
+    def _rate(self, lr: Tensor | None) -> float | Tensor:
+        if lr is not None:
+            return lr
+        assert not isinstance(self.lr, str)
+        return self.lr
 
     def update(self, param: Tensor, grad: Tensor, state: Sequence[Tensor], scalars: Sequence[Tensor]) -> list[Tensor]:
         """The next values of the parameter and of its state."""
-        step_size, correction = scalars
+        step_size, correction, *decayed = scalars
         average, square = state
         if self.weight_decay != 0:
             if self.decoupled:
-                param = param * (1 - self.lr * self.weight_decay)
+                param = param * (decayed[0] if decayed else 1 - cast("float", self.lr) * self.weight_decay)
             else:
                 grad = grad + param * self.weight_decay
         weight = 1 - self.betas[0]
@@ -116,8 +127,15 @@ class Adam:
 Rule = Sgd | Adam
 
 
-def rules_of(optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]) -> dict[str, Rule]:
+def rules_of(
+    optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor], *, is_scheduled: bool = False
+) -> dict[str, Rule]:
     """The update of every parameter that an optimizer trains, by name.
+
+    Args:
+        optimizer: The optimizer.
+        parameters: The model's parameters by name.
+        is_scheduled: Learning rates are inputs, other ones in every step.
 
     Raises:
         ImportModelError: The optimizer is of another class, has an option that is not supported, or holds a tensor that
@@ -125,8 +143,10 @@ def rules_of(optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor])
     """
     names = {id(tensor): name for name, tensor in parameters.items()}
     rules: dict[str, Rule] = {}
-    for group in optimizer.param_groups:
+    for group, rate in zip(optimizer.param_groups, rate_names(optimizer), strict=True):
         rule = _rule(optimizer, group)
+        if is_scheduled:
+            rule = dataclasses.replace(rule, lr=rate)
         for tensor in cast("list[Tensor]", group["params"]):
             if id(tensor) not in names:
                 raise ImportModelError(

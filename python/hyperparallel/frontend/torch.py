@@ -31,6 +31,7 @@ from hyperparallel.frontend.microbatches import Microbatches
 if TYPE_CHECKING:
     import torch
 
+    from hyperparallel.frontend.decoding import Decoding
     from hyperparallel.frontend.outline import Outlined
     from hyperparallel.frontend.tracing import TracedInput, TracedModule
 
@@ -54,6 +55,7 @@ def import_model(
     *,
     name: str | None = None,
     block_paths: Literal["auto"] | Sequence[str] | None = "auto",
+    decoding: Decoding | None = None,
     progress: Progress | None = None,
     timeout: float = worker_process.DEFAULT_TIMEOUT,
 ) -> ImportedModel:
@@ -74,6 +76,8 @@ def import_model(
             entries of every ``ModuleList`` or ``Sequential`` in which a class of modules with children repeats; a list
             of paths, which may be globs such as ``"model.layers.*"``, takes those; None takes none and makes one flat
             function.
+        decoding: The buffers that the module writes in place, and the inputs that it gives the next value of, if it is a
+            step of generation.
         progress: Told about the stages of the work.
         timeout: Seconds that the lowering may take.
 
@@ -96,7 +100,7 @@ def import_model(
     """
     with open_worker() as worker:
         return _import(
-            module, example_args, example_kwargs or {}, name, block_paths, progress or silent, timeout, worker
+            module, example_args, example_kwargs or {}, name, block_paths, decoding, progress or silent, timeout, worker
         )
 
 
@@ -130,6 +134,7 @@ def _import(
     kwargs: Mapping[str, Any],
     name: str | None,
     block_paths: Literal["auto"] | Sequence[str] | None,
+    decoding: Decoding | None,
     progress: Progress,
     timeout: float,
     worker: worker_process.Worker,
@@ -139,15 +144,24 @@ def _import(
     from hyperparallel.frontend.tracing import trace_module
 
     blocks = find_blocks(module, block_paths)
+    written: frozenset[str] = frozenset()
+    if decoding is not None:
+        written = decoding.written([name for name, _ in module.named_buffers()])
     traced = trace_module(
-        module, args, kwargs, name="main", blocks=blocks, progress=lambda done, total: progress("trace", done, total)
+        module,
+        args,
+        kwargs,
+        name="main",
+        blocks=blocks,
+        written=written,
+        progress=lambda done, total: progress("trace", done, total),
     )
     simplify(traced.graph, random=traced.random)
     inputs, unused = drop_unused_state(traced)
     classes = [(path, type(module.get_submodule(path)).__name__) for path in traced.instances]
     state = [entry.value for entry in inputs if entry.role is not Role.INPUT]
     outlined = outline_blocks(traced.graph, classes, is_state=state)
-    results = [ResultSpec(name) for name in traced.output_names]
+    results = _results(traced, () if decoding is None else decoding.carried)
     return lower_outlined(
         outlined, inputs, results, name or type(module).__name__, unused, progress, worker=worker, timeout=timeout
     )
@@ -159,6 +173,27 @@ class ResultSpec:
 
     name: str
     updates: str | None = None
+
+
+def _results(traced: TracedModule, carried: Sequence[str]) -> list[ResultSpec]:
+    """The results of a traced module, with the arguments whose next values they are."""
+    graph = traced.graph
+    given = {entry.name: graph.types[entry.value] for entry in traced.inputs if entry.role is Role.INPUT}
+    made = {name: graph.types[number] for name, number in zip(traced.output_names, graph.outputs, strict=True)}
+    for name in carried:
+        if name not in given or name not in made:
+            raise ImportModelError(
+                f"{name} is carried from step to step, so it must be an input and a result; the inputs are "
+                f"{', '.join(given)}, the results {', '.join(made)}"
+            )
+        before, after = given[name], made[name]
+        if (before.shape, before.dtype) != (after.shape, after.dtype):
+            raise ImportModelError(
+                f"{name} is carried from step to step but goes in as {before.dtype} {list(before.shape)} and comes out as "
+                f"{after.dtype} {list(after.shape)}"
+            )
+    updated = {*carried, *traced.written}
+    return [ResultSpec(name, name if name in updated else None) for name in traced.output_names]
 
 
 def lower_outlined(
@@ -272,6 +307,9 @@ def find_blocks(module: torch.nn.Module, block_paths: Literal["auto"] | Sequence
     paths = [path for path, _ in module.named_modules() if path]
     chosen: set[str] = set()
     for pattern in block_paths:
+        if pattern == "auto":
+            chosen |= find_blocks(module, "auto")
+            continue
         matched = fnmatch.filter(paths, pattern)
         # A glob's star stays within one level: model.layers.* are the layers, not everything below them.
         matched = [path for path in matched if path.count(".") == pattern.count(".")]
@@ -285,7 +323,11 @@ def drop_unused_state(traced: TracedModule) -> tuple[tuple[TracedInput, ...], tu
     """Drop parameters and buffers that nothing takes; return the inputs that stay, and the names of the others."""
     graph = traced.graph
     used = {value.id for node in graph.nodes for value in node.values()} | set(graph.outputs)
-    kept = tuple(entry for entry in traced.inputs if entry.role is Role.INPUT or entry.value in used)
+    kept = tuple(
+        entry
+        for entry in traced.inputs
+        if entry.role is Role.INPUT or entry.value in used or entry.name in traced.written
+    )
     graph.inputs = [entry.value for entry in kept]
     names = {entry.name for entry in kept}
     return kept, tuple(entry.name for entry in traced.inputs if entry.name not in names)

@@ -66,6 +66,7 @@ class TracedModule:
         output_names: One name for each graph output, in order.
         instances: The module path of every block instance, in the order of the calls.
         random: The operators of the graph that draw random numbers.
+        written: The inputs that the module writes, whose next values are the last outputs, in order.
     """
 
     graph: Graph
@@ -73,6 +74,7 @@ class TracedModule:
     output_names: tuple[str, ...]
     instances: tuple[str, ...]
     random: frozenset[str]
+    written: tuple[str, ...] = ()
 
 
 def mark_origin(phase: StepPhase, instance: int, path: str) -> None:
@@ -130,6 +132,7 @@ def trace_module(
     *,
     name: str,
     blocks: frozenset[str],
+    written: frozenset[str] = frozenset(),
     progress: ModuleProgress | None = None,
 ) -> TracedModule:
     """Trace ``module(*args, **kwargs)``.
@@ -140,6 +143,7 @@ def trace_module(
         kwargs: Example keyword arguments.
         name: Name of the graph.
         blocks: Paths of the modules whose calls are numbered as block instances.
+        written: The buffers that the module may write in place.
         progress: Told how many modules have run.
 
     Returns:
@@ -147,7 +151,7 @@ def trace_module(
 
     Raises:
         ImportModelError: The module fails on these arguments, or its control flow depends on values of tensors, or it
-            changes its own parameters or buffers, or an argument or result is not made of tensors.
+            changes its parameters or other buffers, or an argument or result is not made of tensors.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     state = named_state(module)
@@ -181,7 +185,9 @@ def trace_module(
         raise tracing_failure(error, stack.path(), module) from error
     if progress is not None:
         progress(len(stack.names), len(stack.names))  # containers never run, and some modules may not either
-    return to_traced_module(traced, name, (*inputs, *state), tuple(output_names), tuple(stack.instances), module)
+    return to_traced_module(
+        traced, name, (*inputs, *state), tuple(output_names), tuple(stack.instances), module, written
+    )
 
 
 def trace_functional(function: Callable[..., Any], twins: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
@@ -298,17 +304,20 @@ def to_traced_module(
     output_names: tuple[str, ...],
     instances: tuple[str, ...],
     module: torch.nn.Module,
+    written: frozenset[str] = frozenset(),
 ) -> TracedModule:
     """Turn what was recorded into a graph of our own.
 
     Raises:
-        ImportModelError: It takes an argument of a kind that cannot be imported, or changes an input.
+        ImportModelError: It takes an argument of a kind that cannot be imported, or changes an input that is not among
+            ``written``.
     """
     graph = Graph(name, {}, [], [], [])
     values: dict[torch.fx.Node, tuple[int | None, ...]] = {}
     traced_inputs: list[TracedInput] = []
     constants: list[TracedInput] = []
     random: set[str] = set()
+    next_values: dict[str, int | None] = {}
 
     def add_value(fake: Any) -> int:
         number = len(graph.types)
@@ -347,9 +356,12 @@ def to_traced_module(
             values[node] = (values[node.args[0]][node.args[1]],)
         elif _changes_input(node):
             changed = next(entry for entry in traced_inputs if values[node.args[0]] == (entry.value,))
+            if changed.name in written:
+                next_values[changed.name] = values[node.args[1]][0]
+                continue
             way_out = "return the new value instead of writing it in place"
             if changed.role is Role.BUFFER:
-                way_out = f"call module.eval() first, or {way_out}"
+                way_out = f"call module.eval() first, or {way_out}, or name it as a cache of a Decoding"
             raise ImportModelError(f"the model changes its {changed.role} {changed.name} while it runs; {way_out}")
         else:
             values[node], entry = _to_node(node, values, add_value)
@@ -358,7 +370,11 @@ def to_traced_module(
                 random.add(entry.target)
     traced_inputs.extend(constants)
     graph.inputs = [entry.value for entry in traced_inputs]
-    return TracedModule(graph, tuple(traced_inputs), output_names, instances, frozenset(random))
+    graph.outputs += [number for number in next_values.values() if number is not None]
+    kept = tuple(
+        dataclasses.replace(entry, role=Role.CACHE) if entry.name in next_values else entry for entry in traced_inputs
+    )
+    return TracedModule(graph, kept, (*output_names, *next_values), instances, frozenset(random), tuple(next_values))
 
 
 def _origin(node: torch.fx.Node) -> tuple[StepPhase, int, str]:

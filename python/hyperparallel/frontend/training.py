@@ -123,7 +123,7 @@ class _Step:
         entries = named_state(module)
         self.state: dict[str, torch.Tensor] = {entry.name: entry.tensor for entry in entries}
         parameters = {entry.name: entry.tensor for entry in entries if entry.role is Role.PARAMETER}
-        self.rules = rules_of(training.optimizer, parameters)
+        self.rules = rules_of(training.optimizer, parameters, is_scheduled=training.scheduler is not None)
         if not self.rules:
             raise ImportModelError("the optimizer trains no parameter of the model; make it from module.parameters()")
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from hyperparallel.enums import Role
+from hyperparallel.frontend.feeding import Batches, checked_batch
 from hyperparallel.frontend.optimizers import STEP
 from hyperparallel.frontend.signature import bind_call, name_inputs
 from hyperparallel.frontend.tracing import named_state
@@ -27,17 +29,24 @@ class ReferenceTraining:
         losses: The loss of every step.
         parameters: The parameters after the last step, by name.
         optimizer: The optimizer's state after the last step, by the names that it has in the program.
+        buffers: The buffers after the last step, by name.
     """
 
     losses: tuple[float, ...]
     parameters: Mapping[str, torch.Tensor]
     optimizer: Mapping[str, torch.Tensor]
+    buffers: Mapping[str, torch.Tensor]
 
 
 def train(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], training: Training, steps: int
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    training: Training,
+    steps: int,
+    fed: Callable[[int], Mapping[str, torch.Tensor]] | None = None,
 ) -> ReferenceTraining:
-    """Train a copy of a module for some steps on the same batch.
+    """Train a copy of a module for some steps.
 
     Args:
         module: The module; it is not changed.
@@ -45,15 +54,22 @@ def train(
         kwargs: Keyword arguments.
         training: Loss, optimizer, and how a step is done.
         steps: How many.
+        fed: Values of inputs and targets in each step, which begin at 0, instead of the training's own batches.
+
+    Raises:
+        ImportModelError: A batch does not fit.
     """
-    module, training = copy.deepcopy((module, training))
+    if fed is None and training.batches is not None:
+        fed = Batches(training.batches)
+    module, training = copy.deepcopy((module, dataclasses.replace(training, batches=None)))
     state = named_state(module)
     call = bind_call(module, args, kwargs)
     inputs = name_inputs(call, {entry.name for entry in state})
     tensors = {**inputs, **training.targets}
     rows = next((tensor.shape[0] for tensor in tensors.values() if tensor.dim() > 0), 0)
     losses: list[float] = []
-    for _ in range(steps):
+    for step in range(steps):
+        given = tensors if fed is None else {**tensors, **checked_batch(fed(step), step, tensors)}
         training.optimizer.zero_grad(set_to_none=True)
         total = 0.0
         for number in range(training.microbatches):
@@ -61,7 +77,7 @@ def train(
                 name: tensor[number :: training.microbatches]
                 if tensor.dim() > 0 and tensor.shape[0] == rows
                 else tensor
-                for name, tensor in tensors.items()
+                for name, tensor in given.items()
             }
             call_args, call_kwargs = call.with_tensors([parts[name] for name in inputs])
             output = torch.func.functional_call(
@@ -75,9 +91,14 @@ def train(
             trained = [tensor for group in training.optimizer.param_groups for tensor in group["params"]]
             torch.nn.utils.clip_grad_norm_(trained, training.clip_norm)
         training.optimizer.step()
+        if training.scheduler is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a copied optimizer no longer counts its steps for its scheduler
+                training.scheduler.step()
         losses.append(total)
     parameters = {entry.name: entry.tensor.detach() for entry in state if entry.role is Role.PARAMETER}
-    return ReferenceTraining(tuple(losses), parameters, _optimizer_state(training, state))
+    buffers = {entry.name: entry.tensor.detach() for entry in state if entry.role is Role.BUFFER}
+    return ReferenceTraining(tuple(losses), parameters, _optimizer_state(training, state), buffers)
 
 
 def _computed_with(module: torch.nn.Module, training: Training) -> dict[str, torch.Tensor]:

@@ -10,15 +10,16 @@
 The backward of a block is one run of nodes, because autograd takes the node that was made last first; what falls out of
 that order (casts of weights to another element type) ``outline.py`` puts back.
 
-Limits: the step draws no random numbers and changes no buffer. What ``Training`` splits in microbatches is traced for
-one of them.
+Buffers that forward changes (running statistics) are state as parameters are: their next values are returned.
+
+Limits: the step draws no random numbers. What ``Training`` splits in microbatches is traced for one of them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor, dispatch_funct
 from hyperparallel.enums import Role, StepPhase
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.decompositions import Rewrites
+from hyperparallel.frontend.feeding import Rates
 from hyperparallel.frontend.graph import Graph, TensorType, Value
 from hyperparallel.frontend.optimizers import (
     STEP,
@@ -74,6 +76,10 @@ class Training:
         clip_norm: The most that the norm over all gradients may be, as of ``torch.nn.utils.clip_grad_norm_``.
         trust_repeats: Trace three layers of a list of alike ones, and write the others as the second (``repeats.py`` says
             what is checked, and what is not): a model of any number of layers imports as fast as one of three.
+        batches: The batch of each step: values of inputs and targets by name. A function from the number of the step,
+            from 0, or batches that can be gone through again and again, such as a list or a data loader. Without
+            them all steps have the example inputs.
+        scheduler: A schedule of ``torch.optim.lr_scheduler`` for the optimizer, which goes on after each step.
     """
 
     loss: Callable[..., torch.Tensor]
@@ -84,6 +90,8 @@ class Training:
     compute_dtype: torch.dtype | None = None
     clip_norm: float | None = None
     trust_repeats: bool = False
+    batches: Callable[[int], Mapping[str, torch.Tensor]] | Iterable[Mapping[str, torch.Tensor]] | None = None
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -166,7 +174,8 @@ def trace_step(
     if progress is not None:
         progress(len(stack.names), len(stack.names))
     flat = to_traced_module(traced, "main", (*inputs, *state), (LOSS,), tuple(stack.instances), module)
-    return _with_updates(flat, training, {name: rules[name] for name in gradients.of}, blocks, batched)
+    trained = {name: rules[name] for name in gradients.of}
+    return _with_updates(flat, training, trained, gradients.changed, blocks, batched)
 
 
 # Forward and backward -------------------------------------------------------------------------------------------------
@@ -196,6 +205,7 @@ class _Gradients:
 
     Attributes:
         of: The parameters that have a gradient, in the order in which they are returned; known when it has run.
+        changed: The buffers that forward changed, whose next values are returned behind the gradients; likewise.
     """
 
     module: torch.nn.Module
@@ -205,6 +215,7 @@ class _Gradients:
     trained: frozenset[str]
     blocks: frozenset[str]
     of: list[str] = dataclasses.field(default_factory=list[str])
+    changed: list[str] = dataclasses.field(default_factory=list[str])
 
     def __call__(self, *given: torch.Tensor) -> list[torch.Tensor]:
         training, count = self.training, len(given) - len(self.state)
@@ -226,17 +237,35 @@ class _Gradients:
                 loss = loss / training.microbatches
             _hook_backward(loss)
             found: tuple[Any, ...] = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
-        self._refuse_changes(given[count:])
+        state = dict(zip((entry.name for entry in self.state), given[count:], strict=True))
+        self.changed = self._changed_buffers(state, own)
         self.of = [name for name, gradient in zip(leaves, found, strict=True) if gradient is not None]
-        return [loss.detach(), *(gradient for gradient in found if gradient is not None)]
+        gradients = [gradient for gradient in found if gradient is not None]
+        return [loss.detach(), *gradients, *(state[name] for name in self.changed)]
 
-    def _refuse_changes(self, tensors: Sequence[torch.Tensor]) -> None:
-        for entry, tensor in zip(self.state, tensors, strict=True):
-            if isinstance(tensor, FunctionalTensor) and _was_changed(tensor):
+    def _changed_buffers(self, state: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> list[str]:
+        """The buffers that forward changed.
+
+        Args:
+            state: What the step was given.
+            own: What forward computed with.
+        """
+        changed: list[str] = []
+        for entry in self.state:
+            tensor, used = state[entry.name], own[entry.name]
+            if _was_changed(tensor) and entry.role is Role.PARAMETER:
                 raise ImportModelError(
-                    f"the model changes its {entry.role} {entry.name} while it runs; "
+                    f"the model changes its parameter {entry.name} while it runs; "
                     "call eval() on the module that does it, or return the new value instead"
                 )
+            if used is not tensor and entry.role is Role.BUFFER and _was_changed(used):
+                raise ImportModelError(
+                    f"the model changes its buffer {entry.name}, which is computed with as {used.dtype} and kept as "
+                    f"{tensor.dtype}; leave compute_dtype out, or call eval() on the module that does it"
+                )
+            if _was_changed(tensor):
+                changed.append(entry.name)
+        return changed
 
 
 def _cast(own: Mapping[str, torch.Tensor], dtype: torch.dtype, blocks: frozenset[str]) -> dict[str, torch.Tensor]:
@@ -286,9 +315,9 @@ def _restore(note: str) -> None:
     fx_traceback.get_current_meta()["stack_trace"] = note
 
 
-def _was_changed(tensor: FunctionalTensor) -> bool:
+def _was_changed(tensor: torch.Tensor) -> bool:
     functions: Any = torch
-    return bool(functions._functionalize_has_data_mutation(tensor.elem))
+    return isinstance(tensor, FunctionalTensor) and bool(functions._functionalize_has_data_mutation(tensor.elem))
 
 
 # The update -----------------------------------------------------------------------------------------------------------
@@ -365,19 +394,33 @@ def _trace_function(
 
 
 def _with_updates(
-    flat: TracedModule, training: Training, rules: Mapping[str, Rule], blocks: frozenset[str], batched: frozenset[str]
+    flat: TracedModule,
+    training: Training,
+    rules: Mapping[str, Rule],
+    changed: Sequence[str],
+    blocks: frozenset[str],
+    batched: frozenset[str],
 ) -> TracedStep:
-    """Append the updates, and the state that they need to the inputs."""
+    """Append the updates, and the state that they need to the inputs.
+
+    Args:
+        flat: Forward and backward; returns the loss, a gradient for each rule, and the next value of each changed buffer.
+        training: How it is trained.
+        rules: The update of each parameter.
+        changed: The buffers.
+        blocks: Paths of blocks.
+        batched: Inputs that are split into microbatches.
+    """
     graph = flat.graph
     builder = _Builder(graph)
     instances = list(flat.instances)
     inputs = {entry.name: entry for entry in flat.inputs}
-    gradients = dict(zip(rules, graph.outputs[1:], strict=True))
+    gradients = dict(zip(rules, graph.outputs[1 : 1 + len(rules)], strict=True))
     state: list[TracedInput] = []
     owners: dict[str, list[str]] = {}
     for name in rules:
         owners.setdefault(owner_of(name, blocks) or name.rpartition(".")[0], []).append(name)
-    outputs: list[tuple[str, int]] = []
+    outputs = list(zip(changed, graph.outputs[1 + len(rules) :], strict=True))
 
     def instance_of(path: str) -> int:
         if path not in blocks:
@@ -385,17 +428,17 @@ def _with_updates(
         instances.append(path)
         return len(instances) - 1
 
+    rates = _rate_inputs(training, rules, builder)
     scalars: dict[Rule, list[int]] = {}
+    following: list[int] = []
     if any(rule.needs_step for rule in rules.values()):
         tensor = initial_step(training.optimizer)
         step = TracedInput(STEP, Role.OPTIMIZER, builder.input(tensor), tensor)
         state.append(step)
-        (following,) = builder.apply("step", lambda given: [given[0] + 1], [step.value], "optimizer", -1)
-        outputs.append((STEP, following))
-        for rule in dict.fromkeys(rules.values()):
-            scalars[rule] = builder.apply(
-                rule, lambda given, rule=rule: rule.scalars(given[0]), [following], "optimizer", -1
-            )
+        following = builder.apply("step", lambda given: [given[0] + 1], [step.value], "optimizer", -1)
+        outputs.append((STEP, following[0]))
+    for rule in dict.fromkeys(rules.values()):
+        scalars[rule] = _scalars_of(rule, builder, following, rates)
     factor: list[int] = []
     if training.clip_norm is not None:
         total = builder.apply("zero", lambda _given: [torch.zeros([])], [], "optimizer", -1)
@@ -418,14 +461,42 @@ def _with_updates(
             given = [inputs[name].value, gradients[name], *(entry.value for entry in own), *common]
             made = builder.apply((rule, bool(factor)), _update_of(rule, bool(factor)), given, path, instance)
             outputs.extend(zip((name, *(entry.name for entry in own)), made, strict=True))
-    order = {entry.name: position for position, entry in enumerate((*flat.inputs, *state))}
+    given_inputs = [entry for entry in flat.inputs if entry.role is Role.INPUT]
+    own_state = [entry for entry in flat.inputs if entry.role is not Role.INPUT]
+    all_inputs = (*given_inputs, *rates.values(), *own_state, *state)
+    order = {entry.name: position for position, entry in enumerate(all_inputs)}
     outputs.sort(key=lambda entry: order[entry[0]])
     loss = graph.outputs[0]
-    graph.inputs = [*graph.inputs, *(entry.value for entry in state)]
+    graph.inputs = [entry.value for entry in all_inputs]
     graph.outputs = [loss, *(number for _, number in outputs)]
     names = tuple(name for name, _ in outputs)
-    traced = TracedModule(graph, (*flat.inputs, *state), (LOSS, *names), tuple(instances), flat.random)
+    traced = TracedModule(graph, all_inputs, (LOSS, *names), tuple(instances), flat.random)
     return TracedStep(traced, (None, *names), batched)
+
+
+def _rate_inputs(training: Training, rules: Mapping[str, Rule], builder: _Builder) -> dict[str, TracedInput]:
+    """The learning rates that are inputs, by name."""
+    rates: dict[str, TracedInput] = {}
+    if training.scheduler is not None:
+        schedule = Rates(training.optimizer, training.scheduler)
+        for name, value in zip(schedule.names, schedule(0), strict=True):
+            tensor = torch.tensor(value, dtype=torch.float32)
+            if any(rule.lr == name for rule in rules.values()):
+                rates[name] = TracedInput(name, Role.INPUT, builder.input(tensor), tensor)
+    return rates
+
+
+def _scalars_of(rule: Rule, builder: _Builder, following: Sequence[int], rates: Mapping[str, TracedInput]) -> list[int]:
+    """The numbers that all updates by a rule share."""
+    step = [*following] if rule.needs_step else []
+    rate = [rates[rule.lr].value] if isinstance(rule.lr, str) else []
+    if not step and not rate:
+        return []
+
+    def make(given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        return rule.scalars(given[0] if step else None, given[-1] if rate else None)
+
+    return builder.apply(("scalars", rule), make, [*step, *rate], "optimizer", -1)
 
 
 def _update_of(rule: Rule, is_clipped: bool) -> Callable[[Sequence[torch.Tensor]], list[torch.Tensor]]:

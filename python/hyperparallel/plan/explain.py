@@ -115,6 +115,8 @@ def _placement_lines(plan: ResolvedPlan, machine: Machine | None, every: bool) -
             f"  in {first.tier}: {first.name}{more}: {format_bytes(first.local_bytes)} per device, fetched in "
             f"{first.fetch_seconds * 1e3:.3g} ms"
         )
+        if first.store_seconds:
+            text += f" and stored again in {first.store_seconds * 1e3:.3g} ms"
         if first.hidden_tokens is not None:
             text += (
                 f", hidden by its own work if a fetch serves {first.hidden_tokens} tokens or more; one token leaves "

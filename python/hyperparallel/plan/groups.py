@@ -91,6 +91,11 @@ class Groups:
     origin: str = "plan"
 
     @property
+    def patterns(self) -> tuple[str, ...]:
+        """The paths of blocks that the stages name."""
+        return tuple(pattern for stage in self.stages for pattern in stage.patterns)
+
+    @property
     def num_devices(self) -> int:
         """All devices."""
         return sum(group.mesh.num_devices for group in self.groups)

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from hyperparallel.errors import PlanError
-from hyperparallel.plan.program import Program, TensorKind
+from hyperparallel.plan.program import STORED_KINDS, Program, TensorKind
 from hyperparallel.plan.rules import Rule
 from hyperparallel.plan.spelling import read_layout
 
-_KINDS = (TensorKind.PARAMETER, TensorKind.BUFFER)
+_KINDS = STORED_KINDS - {TensorKind.INPUT}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def read_placements(value: Any, origin: str) -> tuple[Placement, ...]:
 
 
 def resolve_placements(placements: tuple[Placement, ...], program: Program) -> dict[str, str | None]:
-    """The tier of each parameter and buffer that a placement speaks of; None to keep it on the device.
+    """The tier of each parameter, buffer, cache or optimizer state that a placement speaks of; None to keep it on the device.
 
     Raises:
         PlanError: If a pattern matches no parameter, or a tensor is both placed and kept.

@@ -4,6 +4,9 @@
 A matrix of E elements of b bytes takes E b / bandwidth to fetch, and 2 E operations for each token that it serves. The
 fetch hides behind the matrix's own work if it serves at least (FLOP/s) b / (2 bandwidth) tokens: FLOP/s over bandwidth, at
 two bytes an element. What fewer tokens leave is exposed, unless the work of others hides it.
+
+The same holds for a cache, of which each element is read once for each token that a sequence takes in a step; it is stored
+again, too, since a step changes it.
 """
 
 from __future__ import annotations
@@ -13,33 +16,38 @@ import math
 
 from hyperparallel.errors import PlanError
 from hyperparallel.machines import Machine
-from hyperparallel.plan.program import element_bytes
+from hyperparallel.plan.program import TensorKind, element_bytes
 from hyperparallel.plan.resolve import ResolvedPlan
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Streaming:
-    """A placed parameter on a machine.
+    """A placed argument on a machine.
 
     Attributes:
-        name: The parameter.
+        name: The argument.
         tier: Where it lives.
         local_bytes: What one device fetches.
         fetch_seconds: What that takes on the link, with nothing else on it.
+        store_seconds: What it takes to bring the next value back; zero for what a step does not change.
         hidden_tokens: Tokens that one fetch has to serve for its own work to hide it; None for what is no matrix.
-        exposed_seconds_per_fetch: What one token leaves exposed, if nothing else hides it.
+        exposed_seconds_per_fetch: What one token leaves exposed, of the store too, if nothing else hides it.
     """
 
     name: str
     tier: str
     local_bytes: int
     fetch_seconds: float
+    store_seconds: float
     hidden_tokens: int | None
     exposed_seconds_per_fetch: float
 
 
+_CHANGED = frozenset({TensorKind.CACHE, TensorKind.OPTIMIZER})
+
+
 def streaming_of(plan: ResolvedPlan, machine: Machine) -> tuple[Streaming, ...]:
-    """Each parameter that the plan places in a tier.
+    """Each argument that the plan places in a tier.
 
     Raises:
         PlanError: If no link of the machine goes from the tier to the device's memory.
@@ -54,6 +62,7 @@ def streaming_of(plan: ResolvedPlan, machine: Machine) -> tuple[Streaming, ...]:
             continue
         try:
             link = machine.link(tier, group.memory)
+            back = machine.link(group.memory, tier) if tensor.kind in _CHANGED else None
         except KeyError:
             names = ", ".join(source.source for source in machine.links if source.target == group.memory)
             raise PlanError(
@@ -64,6 +73,7 @@ def streaming_of(plan: ResolvedPlan, machine: Machine) -> tuple[Streaming, ...]:
         width = element_bytes(tensor.dtype)
         rate = (group.rates.get(tensor.dtype) or max(group.rates.values())) * group.efficiency
         seconds = link.latency + size / link.bandwidth
+        stored = 0.0 if back is None else back.latency + size / back.bandwidth
         is_matrix = len(tensor.shape) >= 2
         work = 2.0 * size / width / rate if is_matrix else 0.0
         found.append(
@@ -72,8 +82,9 @@ def streaming_of(plan: ResolvedPlan, machine: Machine) -> tuple[Streaming, ...]:
                 tier,
                 size,
                 seconds,
+                stored,
                 math.ceil(rate * width / (2 * link.bandwidth)) if is_matrix else None,
-                max(0.0, seconds - work),
+                max(0.0, seconds + stored - work),
             )
         )
     return tuple(found)

@@ -123,3 +123,21 @@ func.func @over(%x: tensor<4xf32>) -> tensor<4xf32> {
   %r = call @half(%x) {hp.written_over = array<i64: 0, 0>} : (tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// What a loop carries from an argument to its next value begins as a copy of it.
+// CHECK-LABEL: func.func @carried(
+// CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<4xf32> {bufferization.writable = true, hp.name = "p"}
+func.func @carried(%p: tensor<4xf32> {hp.name = "p"}, %g: tensor<4xf32> {hp.name = "g"})
+    -> (tensor<4xf32> {hp.name = "p", hp.updates = "p"}) {
+  // CHECK: %[[COPY:.*]] = bufferization.alloc_tensor() copy(%[[P]])
+  // CHECK: %[[LAST:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[COPY]])
+  // CHECK: bufferization.materialize_in_destination %[[LAST]] in %[[P]]
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %last = scf.for %i = %c0 to %c3 step %c1 iter_args(%held = %p) -> (tensor<4xf32>) {
+    %next = func.call @update(%held, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %next : tensor<4xf32>
+  }
+  return %last : tensor<4xf32>
+}

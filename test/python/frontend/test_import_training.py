@@ -126,11 +126,16 @@ def test_losses_that_are_none(loss: Any, message: str) -> None:
         imported(loss=loss)
 
 
-def test_a_model_that_changes_its_buffers_is_refused() -> None:
+def test_running_statistics_are_state() -> None:
+    """Buffers that forward changes are results, too; in another type than they are kept in they would be lost."""
     module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
-    training = Training(lambda y: y.sum(), torch.optim.SGD(module.parameters(), lr=0.1))
-    with pytest.raises(ImportModelError, match=r"changes its buffer 1\.running_mean"):
-        import_training(module, (torch.randn(3, 4),), training=training)
+    training = Training(lambda y: (y * y * y).sum(), torch.optim.SGD(module.parameters(), lr=0.1))
+    model = import_training(module, (torch.randn(3, 4),), training=training)
+    updated = [result.updates for result in model.results]
+    assert updated[-3:] == ["1.running_mean", "1.running_var", "1.num_batches_tracked"]
+    halves = dataclasses.replace(training, compute_dtype=torch.bfloat16)
+    with pytest.raises(ImportModelError, match=r"buffer 1\.running_mean, .* leave compute_dtype out"):
+        import_training(module, (torch.randn(3, 4),), training=halves)
 
 
 def test_dropout_is_refused() -> None:

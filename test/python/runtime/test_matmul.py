@@ -121,6 +121,33 @@ def check(result: NDArray[Any], expected: NDArray[np.float64], dtype: DataType, 
     np.testing.assert_allclose(wide(result, dtype), expected, rtol=rounding, atol=rounding * scale * 4)
 
 
+@pytest.mark.parametrize("dtype", [DataType.F32, DataType.F64, DataType.BF16])
+@pytest.mark.parametrize("trans_b", [0, 1])
+@pytest.mark.parametrize(("m", "k"), [(1, 40), (8, 40), (128, 96), (200, 40), (8, 800)])
+def test_a_wide_product_in_parts_has_the_bits_of_the_whole(
+    m: int, k: int, trans_b: int, dtype: DataType, program: Program
+) -> None:
+    """Parts that begin at multiples of 512 columns and have 2560 or more, as offload-split-large-ops makes them."""
+    n, code = 5 * 2560 + 77, list(DataType).index(dtype)
+    a = values((m, k), dtype, 1)
+    b = values((n, k) if trans_b else (k, n), dtype, 2)
+    bias = values((n,), dtype, 3)
+
+    def product(first: int, end: int) -> NDArray[Any]:
+        part = np.ascontiguousarray(b[first:end] if trans_b else b[:, first:end])
+        desc = Desc(0, code, code, 0, trans_b, m, end - first, k)
+        desc.ld_a, desc.ld_b, desc.ld_c, desc.alpha = k, part.shape[1], end - first, 1.0
+        desc.activation = ACTIVATIONS.index("relu")
+        return call(program, desc, [a, part], bias[first:end], np.zeros((m, end - first), a.dtype))[0]
+
+    whole = product(0, n)
+    wanted = np.maximum(wide(a, dtype) @ (wide(b, dtype).T if trans_b else wide(b, dtype)) + wide(bias, dtype), 0)
+    check(whole, wanted, dtype, k)
+    for cuts in ([0, 2560, 5120, 9728, n], [0, 4096, 8704, n]):
+        parts = [product(first, end) for first, end in itertools.pairwise(cuts)]
+        assert np.concatenate(parts, 1).tobytes() == whole.tobytes()
+
+
 def test_half_operands_with_an_f32_result(program: Program) -> None:
     for dtype in (DataType.F16, DataType.BF16):
         a, b = values((140, 530), dtype, 1), values((530, 290), dtype, 2)
