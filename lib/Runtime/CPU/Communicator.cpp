@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "lib/Runtime/ArgumentChecks.h"
 #include "lib/Runtime/CPU/Communicator.h"
+#include "lib/Runtime/ArgumentChecks.h"
 #include "lib/Runtime/CPU/Device.h"
 #include "lib/Runtime/CPU/Reduce.h"
 #include "lib/Runtime/CPU/Stream.h"
@@ -166,6 +166,21 @@ struct Comm {
   uint64_t queued; ///< operations so far
 };
 
+/// A receive that waits for the end of a group: sends that are queued behind it
+/// on its stream may be what others wait for.
+struct Receive {
+  Stream *stream;
+  int64_t bytes;
+  std::function<hp_status()> action;
+};
+
+thread_local int groupDepth = 0;
+thread_local std::vector<Receive> putOff;
+
+void queueReceive(Receive receive) {
+  receive.stream->enqueue("recv", receive.bytes, std::move(receive.action));
+}
+
 Comm *commOf(hp_comm *comm) { return reinterpret_cast<Comm *>(comm); }
 
 hp_status createComm(hp_context *handle, const char *name, const int64_t *ranks,
@@ -173,9 +188,9 @@ hp_status createComm(hp_context *handle, const char *name, const int64_t *ranks,
   Context &context = *reinterpret_cast<Context *>(handle);
   Device *device = reinterpret_cast<Device *>(deviceHandle);
   int rank = -1;
-  hp_status status = checkMembers(
-      name, ranks, numRanks, static_cast<int64_t>(context.devices.size()),
-      device ? device->ordinal : -1, out, &rank);
+  hp_status status = checkMembers(name, ranks, numRanks,
+                                  static_cast<int64_t>(context.devices.size()),
+                                  device ? device->ordinal : -1, out, &rank);
   if (status != HP_OK)
     return status;
   std::vector<int64_t> order(ranks, ranks + numRanks);
@@ -293,8 +308,8 @@ hp_status broadcast(void *buffer, int64_t count, hp_dtype dtype, int64_t root,
   hp_status status =
       checkRank("hp_broadcast", "root", root, commOf(comm)->circle->size());
   if (status == HP_OK)
-    status = makeCall("broadcast", HP_BROADCAST, buffer, buffer, count,
-                              dtype, -1, *commOf(comm), stream, call);
+    status = makeCall("broadcast", HP_BROADCAST, buffer, buffer, count, dtype,
+                      -1, *commOf(comm), stream, call);
   if (status != HP_OK)
     return status;
   call.source = static_cast<int>(root);
@@ -348,13 +363,31 @@ hp_status receive(void *buffer, int64_t count, hp_dtype dtype, int64_t peer,
   if (status != HP_OK)
     return status;
   std::shared_ptr<Circle> circle = commOf(comm)->circle;
-  reinterpret_cast<Stream *>(stream)->enqueue(
-      "recv", call.inBytes, [circle, call] { return circle->receive(call); });
+  Receive receive = {reinterpret_cast<Stream *>(stream), call.inBytes,
+                     [circle, call] { return circle->receive(call); }};
+  if (groupDepth > 0)
+    putOff.push_back(std::move(receive));
+  else
+    queueReceive(std::move(receive));
   return HP_OK;
 }
 
-/// The host waits for nobody here: streams do.
-hp_status noGroup(hp_context *) { return HP_OK; }
+hp_status beginGroup(hp_context *) {
+  ++groupDepth;
+  return HP_OK;
+}
+
+hp_status endGroup(hp_context *) {
+  if (groupDepth == 0)
+    return fail(HP_INVALID_ARGUMENT,
+                "hp_group_end: expected hp_group_begin before it");
+  if (--groupDepth > 0)
+    return HP_OK;
+  for (Receive &receive : putOff)
+    queueReceive(std::move(receive));
+  putOff.clear();
+  return HP_OK;
+}
 
 } // namespace
 
@@ -369,8 +402,8 @@ void addCommunicatorEntries(hp_backend_v1 &table) {
   table.barrier = barrier;
   table.send = send;
   table.recv = receive;
-  table.group_begin = noGroup;
-  table.group_end = noGroup;
+  table.group_begin = beginGroup;
+  table.group_end = endGroup;
 }
 
 } // namespace hyperparallel::runtime

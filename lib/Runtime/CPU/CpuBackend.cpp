@@ -314,9 +314,11 @@ hp_status deviceCan(hp_device *, hp_capability capability, int64_t first,
                : fail(HP_UNIMPLEMENTED, "%s of %s elements is not defined",
                       reductionName(second), dtypeName(first));
   case HP_CAN_STORE:
-    return first >= 0 && first < HP_TIER_COUNT
+    return first >= 0 && first < HP_TIER_FILE
                ? HP_OK
-               : fail(HP_INVALID_ARGUMENT, "expected a tier");
+               : fail(HP_UNIMPLEMENTED,
+                      "the cpu back end has no memory in tier '%s'",
+                      tierName(first));
   case HP_CAN_LAUNCH:
     return fail(HP_UNIMPLEMENTED,
                 "programs of back end 'cpu' have no kernels of their own");

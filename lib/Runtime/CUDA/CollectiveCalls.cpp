@@ -326,7 +326,13 @@ hp_status queueCollective(Device &device, hp_collective kind,
   if (status == HP_OK) {
     Queue queue(device, group);
     if (group.size() > 1 || aloneBytes < 0) {
-      status = operation(queue);
+      static const char *const names[] = {"all_gather",     "all_reduce",
+                                          "reduce_scatter", "all_to_all",
+                                          "permute",        "halo_exchange"};
+      status = traced(
+          device, HP_STREAM_COMM, "stream", std::max<int64_t>(aloneBytes, 0),
+          [&] { return std::string(names[kind]); },
+          [&] { return operation(queue); });
       device.stats.collectives[kind] += group.size() > 1;
       device.stats.moved[kind] += queue.moved;
     } else if (aloneBytes > 0 && in != out) {
@@ -388,8 +394,8 @@ void *reduceStart(const void *in, void *out, int64_t count, int32_t dtype,
     if (status != HP_OK)
       return status;
     return queueCollective(
-        device, HP_ALL_REDUCE, group, in, out, count * dtypeBytes(dtype), started,
-        [&](Queue &queue) {
+        device, HP_ALL_REDUCE, group, in, out, count * dtypeBytes(dtype),
+        started, [&](Queue &queue) {
           queue.moved =
               2 * (group.size() - 1) * count * dtypeBytes(dtype) / group.size();
           return queue.nccl.check(

@@ -98,9 +98,9 @@ hp_status createComm(hp_context *handle, const char *name, const int64_t *ranks,
       status = nccl.meet("communicator " + std::to_string(comm->circle->number),
                          count, &id);
     if (status == HP_OK)
-      status = nccl.check(nccl.init(&comm->handle, static_cast<int>(count), id,
-                                    comm->rank),
-                          "joining a communicator");
+      status = nccl.check(
+          nccl.init(&comm->handle, static_cast<int>(count), id, comm->rank),
+          "joining a communicator");
   }
   if (status == HP_OK)
     *out = reinterpret_cast<hp_comm *>(comm.release());
@@ -153,13 +153,13 @@ hp_status queueCall(const char *what, Comm &comm, const void *in, void *out,
   if (comm.handle)
     return nccl.check(operation(nccl), what);
   Driver &driver = comm.device->context->driver;
-  return in == out ? HP_OK
-                   : driver.check(driver.copyAsync(
-                                      reinterpret_cast<DevicePointer>(out),
-                                      reinterpret_cast<DevicePointer>(in),
-                                      static_cast<size_t>(bytes),
-                                      handleOf(stream)),
-                                  what);
+  return in == out
+             ? HP_OK
+             : driver.check(driver.copyAsync(
+                                reinterpret_cast<DevicePointer>(out),
+                                reinterpret_cast<DevicePointer>(in),
+                                static_cast<size_t>(bytes), handleOf(stream)),
+                            what);
 }
 
 hp_status allGather(const void *in, void *out, int64_t count, hp_dtype dtype,
@@ -281,10 +281,10 @@ hp_status barrier(hp_comm *handle, hp_stream *stream) {
                             /*ofRun=*/false, nullptr, &comm.scratch);
     Driver &driver = comm.device->context->driver;
     if (status == HP_OK)
-      status = driver.check(driver.setBytesAsync(
-                                reinterpret_cast<DevicePointer>(comm.scratch),
-                                0, Bytes, handleOf(stream)),
-                            "hp_barrier");
+      status = driver.check(
+          driver.setBytesAsync(reinterpret_cast<DevicePointer>(comm.scratch), 0,
+                               Bytes, handleOf(stream)),
+          "hp_barrier");
   }
   return status != HP_OK
              ? status

@@ -5,16 +5,9 @@
 #include "lib/Runtime/CUDA/Matmul.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace hyperparallel::runtime::cuda {
-
-int64_t nowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 hp_status enter(Device &device) {
   const Driver &driver = device.context->driver;
@@ -246,6 +239,7 @@ hp_status openDevice(Context &context, int ordinal) {
   *device->assertionWord = 0;
   device->name = name;
   device->capability = major * 10 + minor;
+  device->tracer.addLanes(context.trace, ordinal);
   context.devices.push_back(std::move(device));
   return HP_OK;
 }
@@ -408,6 +402,13 @@ hp_status processOf(const hp_context *context, int64_t ordinal,
 
 hp_status meetProcesses(hp_context *) { return HP_OK; }
 
+hp_status traceBegin(hp_context *context, const char *path) {
+  return contextOf(context)->trace.begin(path);
+}
+hp_status traceEnd(hp_context *context) {
+  return contextOf(context)->trace.end();
+}
+
 hp_backend_v1 makeTable() {
   hp_backend_v1 table = {};
   table.struct_size = sizeof(table);
@@ -426,6 +427,8 @@ hp_backend_v1 makeTable() {
   table.process_meet = meetProcesses;
   table.process_finish = meetProcesses;
   table.device_can = deviceCan;
+  table.trace_begin = traceBegin;
+  table.trace_end = traceEnd;
   addCommEntries(table);
   addStreamEntries(table);
   addProgramEntries(table);

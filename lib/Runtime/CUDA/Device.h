@@ -19,6 +19,7 @@
 #include "lib/Runtime/CUDA/Driver.h"
 #include "lib/Runtime/CUDA/Messages.h"
 #include "lib/Runtime/CUDA/Nccl.h"
+#include "lib/Runtime/CUDA/Tracing.h"
 #include "lib/Runtime/hp_backend.h"
 
 #include <atomic>
@@ -116,6 +117,7 @@ struct Device {
   std::vector<std::unique_ptr<Transfer>> transfers;
   std::vector<EventHandle> freeEvents;
   SentMessages sent; ///< by the running program
+  DeviceTracer tracer;
 };
 
 struct Context {
@@ -128,6 +130,7 @@ struct Context {
   std::string driverPath;
   std::vector<std::unique_ptr<Device>> devices;
   Mailbox mailbox;
+  Trace trace;
   std::mutex circleMutex; ///< guards the two below
   std::map<std::pair<std::string, std::vector<int64_t>>, std::weak_ptr<Circle>>
       circles; ///< communicators by name and members
@@ -177,7 +180,6 @@ struct Program {
 
 /// Makes the device's context the calling thread's.
 hp_status enter(Device &device);
-int64_t nowNs();
 
 /// Device memory or pinned memory, ordered by `stream` if one is given.
 hp_status allocateMemory(Device &device, int tier, int64_t bytes, bool ofRun,

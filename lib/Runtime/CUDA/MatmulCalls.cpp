@@ -38,8 +38,7 @@ static int typeOf(int64_t dtype) {
 }
 
 hp_status canMultiply(int64_t dtype, int64_t activation) {
-  if (dtype != HP_F16 && dtype != HP_BF16 && dtype != HP_F32 &&
-      dtype != HP_F64)
+  if (dtype != HP_F16 && dtype != HP_BF16 && dtype != HP_F32 && dtype != HP_F64)
     return fail(HP_UNIMPLEMENTED,
                 "matmul: expected f16, bf16, f32 or f64 operands but got %s",
                 dtypeName(dtype));
@@ -352,7 +351,8 @@ hp_status multiply(Device &device, const hp_matmul_desc &desc,
         static_cast<const char *>(desc.a) + offsetA * dtypeBytes(desc.dtype);
     const char *b =
         static_cast<const char *>(desc.b) + offsetB * dtypeBytes(desc.dtype);
-    char *c = static_cast<char *>(desc.c) + offsetC * dtypeBytes(desc.out_dtype);
+    char *c =
+        static_cast<char *>(desc.c) + offsetC * dtypeBytes(desc.out_dtype);
     if (!plan) {
       for (int64_t i = 0; status == HP_OK && i < batch; ++i)
         status = clearResult(

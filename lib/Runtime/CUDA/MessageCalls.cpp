@@ -34,14 +34,18 @@ hp_status sendBlock(Device &device, const TensorBlock &block, int64_t peer,
 hp_status receiveBlock(Device &device, const TensorBlock &block, int64_t peer,
                        int64_t tag) {
   hp_status status = checkPeer(device, "recv", peer);
+  auto check = [&] {
+    return device.context->stopping ? fail(HP_CANCELLED, "the run was stopped")
+                                    : HP_OK;
+  };
   int64_t begin = nowNs();
   if (status == HP_OK)
-    status = receiveMessage(
-        device, device.streams[HP_STREAM_COMPUTE],
-        {0, peer, device.ordinal, tag}, block, [&] {
-          return device.context->stopping
-                     ? fail(HP_CANCELLED, "the run was stopped")
-                     : HP_OK;
+    status = traced(
+        device, HP_STREAM_COMPUTE, "message", block.bytes(),
+        [&] { return "recv from device " + std::to_string(peer); },
+        [&] {
+          return receiveMessage(device, device.streams[HP_STREAM_COMPUTE],
+                                {0, peer, device.ordinal, tag}, block, check);
         });
   device.stats.wait_ns += nowNs() - begin;
   device.stats.collectives[HP_RECV] += status == HP_OK;
@@ -70,12 +74,13 @@ void moveBuffer(const char *what, MoveBlock move, void *buffer, int64_t bytes,
                 int64_t peer, int64_t tag) {
   Device &device = currentDevice();
   if (bytes < 0)
-    proceed(device, fail(HP_INVALID_ARGUMENT, "%s: expected a size but got "
-                                              "%lld",
+    proceed(device, fail(HP_INVALID_ARGUMENT,
+                         "%s: expected a size but got "
+                         "%lld",
                          what, static_cast<long long>(bytes)));
   const int64_t offset = 0;
-  TensorBlocks whole = {static_cast<char *>(buffer), 1, &bytes, 1, nullptr, 0,
-                        tag};
+  TensorBlocks whole = {
+      static_cast<char *>(buffer), 1, &bytes, 1, nullptr, 0, tag};
   proceed(device, move(device, TensorBlock(whole, &offset, &bytes), peer, tag));
 }
 

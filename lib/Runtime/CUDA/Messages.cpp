@@ -137,11 +137,10 @@ hp_status SentMessages::send(Device &device, StreamHandle stream,
   if (status != HP_OK)
     return status;
   messages.push_back(message);
-  Result result =
-      block.isContiguous()
-          ? copyBytes(driver, message->buffer, block.first(), block.bytes(),
-                      stream)
-          : copyBlock(device, stream, block, message->buffer, true);
+  Result result = block.isContiguous()
+                      ? copyBytes(driver, message->buffer, block.first(),
+                                  block.bytes(), stream)
+                      : copyBlock(device, stream, block, message->buffer, true);
   if (result == Success)
     result = driver.eventCreate(&message->ready, EventWithoutTiming);
   if (result == Success)
@@ -199,13 +198,12 @@ hp_status receiveMessage(Device &device, StreamHandle stream,
   Result result = driver.streamWait(stream, message->ready, 0);
   bool isFar = message->sender != &device;
   if (result == Success && bytes > 0)
-    result = isFar ? driver.copyPeerAsync(
-                         reinterpret_cast<DevicePointer>(arrived),
-                         device.handle,
-                         reinterpret_cast<DevicePointer>(message->buffer),
-                         message->sender->handle, static_cast<size_t>(bytes),
-                         stream)
-                   : copyBytes(driver, arrived, message->buffer, bytes, stream);
+    result =
+        isFar ? driver.copyPeerAsync(
+                    reinterpret_cast<DevicePointer>(arrived), device.handle,
+                    reinterpret_cast<DevicePointer>(message->buffer),
+                    message->sender->handle, static_cast<size_t>(bytes), stream)
+              : copyBytes(driver, arrived, message->buffer, bytes, stream);
   if (result == Success)
     result = driver.eventCreate(&taken, EventWithoutTiming);
   if (result == Success)

@@ -70,12 +70,13 @@ static hp_status reserve(Device &device) {
 
 /// Ends the run on a device: everything queued is done, and what the program
 /// left behind is freed and counted.
-static void finish(Device &device) {
+static void finish(Device &device, int64_t begin) {
   Driver &driver = device.context->driver;
   for (StreamHandle stream : device.streams)
     record(device, driver.check(driver.streamSynchronize(stream),
                                 "running the program"));
   record(device, checkAssertions(device));
+  record(device, device.tracer.endRun(device, begin));
   for (std::unique_ptr<Transfer> &transfer : device.transfers)
     device.freeEvents.push_back(transfer->done);
   device.transfers.clear();
@@ -109,8 +110,9 @@ static void deviceMain(Device &device) {
   }
   record(device, status);
   if (status == HP_OK) {
+    record(device, device.tracer.beginRun(device));
     enterProgram(device);
-    finish(device);
+    finish(device, begin);
   }
   if (isReserved)
     for (int tier = 0; tier < HP_TIER_COUNT; ++tier)

@@ -19,6 +19,7 @@
 #include "lib/Runtime/Launcher/Fault.h"
 #include "lib/Runtime/Launcher/Feed.h"
 #include "lib/Runtime/Launcher/Options.h"
+#include "lib/Runtime/Launcher/RandomTensors.h"
 #include "lib/Runtime/Launcher/State.h"
 #include "lib/Runtime/Launcher/Supervisor.h"
 
@@ -188,6 +189,8 @@ void Runner::fill(DeviceLaunch &launch, const Tensor &tensor, char *out) {
     return feed.read(tensor, block, firstStep, out);
   const StoredTensors &source = inputs.count(tensor.name) ? inputs : weights;
   auto found = source.find(tensor.name);
+  if (found == source.end() && options.random > 0)
+    return drawBlock(tensor, block, options.random, out);
   if (found == source.end())
     endWith("the " + tensor.role + " " + tensor.name +
             " has no value; give one with --inputs or --weights");
