@@ -107,6 +107,15 @@ public:
     }
   }
 
+  /// The same for every run.
+  template <typename Move>
+  void forEachRun(Move move) const {
+    forEachRows([&](char *there, int64_t here) {
+      for (int64_t row = 0; row < numRows(); ++row)
+        move(there + row * pitch, here + row * run, run);
+    });
+  }
+
 private:
   const TensorBlocks &blocks;
   const int64_t *sizes;

@@ -323,7 +323,7 @@ hp_status send(const void *buffer, int64_t count, hp_dtype dtype, int64_t peer,
                     [&](const TensorBlock &block) {
                       return comm.sent.send(
                           *comm.device, handleOf(stream),
-                          {comm.circle->number, comm.rank, peer, tag}, block);
+                          {comm.circle->number, comm.rank, peer, tag}, {block});
                     });
 }
 
@@ -341,7 +341,7 @@ hp_status perform(const Receive &receive) {
   return moveBuffer(receive.buffer, receive.bytes,
                     [&](const TensorBlock &block) {
                       return receiveMessage(*comm.device, receive.stream,
-                                            receive.key, block, check);
+                                            receive.key, {block}, check);
                     });
 }
 

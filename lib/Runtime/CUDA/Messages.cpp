@@ -97,14 +97,32 @@ EventHandle Mailbox::takenEvent(const Message &message) {
 // Sending and receiving
 //===----------------------------------------------------------------------===//
 
-/// Copies the block to contiguous memory, or back from there.
-static Result copyBlock(Device &device, StreamHandle stream,
-                        const TensorBlock &block, void *message,
+static Result copyBytes(Driver &driver, void *to, const void *from,
+                        int64_t bytes, StreamHandle stream) {
+  return bytes == 0 ? Success
+                    : driver.copyAsync(reinterpret_cast<DevicePointer>(to),
+                                       reinterpret_cast<DevicePointer>(from),
+                                       static_cast<size_t>(bytes), stream);
+}
+
+static int64_t bytesOf(const std::vector<TensorBlock> &blocks) {
+  int64_t bytes = 0;
+  for (const TensorBlock &block : blocks)
+    bytes += block.bytes();
+  return bytes;
+}
+
+/// Copies a block to contiguous memory, or back from there.
+static Result copyBlock(Driver &driver, StreamHandle stream,
+                        const TensorBlock &block, char *message,
                         bool isToMessage) {
-  Driver &driver = device.context->driver;
+  if (block.isContiguous())
+    return copyBytes(driver, isToMessage ? message : block.first(),
+                     isToMessage ? block.first() : message, block.bytes(),
+                     stream);
   Result result = Success;
   block.forEachRows([&](char *there, int64_t here) {
-    char *packed = static_cast<char *>(message) + here;
+    char *packed = message + here;
     int64_t width = block.runBytes(), pitch = block.pitchBytes();
     Copy2D copy =
         isToMessage
@@ -116,31 +134,35 @@ static Result copyBlock(Device &device, StreamHandle stream,
   return result;
 }
 
-static Result copyBytes(Driver &driver, void *to, const void *from,
-                        int64_t bytes, StreamHandle stream) {
-  return bytes == 0 ? Success
-                    : driver.copyAsync(reinterpret_cast<DevicePointer>(to),
-                                       reinterpret_cast<DevicePointer>(from),
-                                       static_cast<size_t>(bytes), stream);
+/// The same for blocks that lie one after the other in the message.
+static Result copyBlocks(Driver &driver, StreamHandle stream,
+                         const std::vector<TensorBlock> &blocks, void *message,
+                         bool isToMessage) {
+  char *next = static_cast<char *>(message);
+  Result result = Success;
+  for (const TensorBlock &block : blocks) {
+    if (result == Success)
+      result = copyBlock(driver, stream, block, next, isToMessage);
+    next += block.bytes();
+  }
+  return result;
 }
 
 hp_status SentMessages::send(Device &device, StreamHandle stream,
-                             const MessageKey &key, const TensorBlock &block) {
+                             const MessageKey &key,
+                             const std::vector<TensorBlock> &blocks) {
   Driver &driver = device.context->driver;
   hp_status status = free(device, stream, /*all=*/false);
   auto message = std::make_shared<Message>();
   message->sender = &device;
-  message->bytes = block.bytes();
+  message->bytes = bytesOf(blocks);
   if (status == HP_OK)
     status = allocateMemory(device, HP_TIER_DEVICE, message->bytes,
                             /*ofRun=*/false, stream, &message->buffer);
   if (status != HP_OK)
     return status;
   messages.push_back(message);
-  Result result = block.isContiguous()
-                      ? copyBytes(driver, message->buffer, block.first(),
-                                  block.bytes(), stream)
-                      : copyBlock(device, stream, block, message->buffer, true);
+  Result result = copyBlocks(driver, stream, blocks, message->buffer, true);
   if (result == Success)
     result = driver.eventCreate(&message->ready, EventWithoutTiming);
   if (result == Success)
@@ -171,7 +193,8 @@ hp_status SentMessages::free(Device &device, StreamHandle stream, bool all) {
 }
 
 hp_status receiveMessage(Device &device, StreamHandle stream,
-                         const MessageKey &key, const TensorBlock &block,
+                         const MessageKey &key,
+                         const std::vector<TensorBlock> &blocks,
                          const std::function<hp_status()> &check) {
   Mailbox &mailbox = device.context->mailbox;
   Driver &driver = device.context->driver;
@@ -179,17 +202,18 @@ hp_status receiveMessage(Device &device, StreamHandle stream,
   hp_status status = mailbox.take(key, check, &message);
   if (status != HP_OK)
     return status;
-  int64_t bytes = message->bytes;
-  if (bytes != block.bytes())
+  int64_t bytes = message->bytes, wanted = bytesOf(blocks);
+  if (bytes != wanted)
     return fail(HP_MISMATCH,
                 "recv: expected a message of %lld bytes from %lld with tag "
                 "%lld but got one of %lld",
-                static_cast<long long>(block.bytes()),
+                static_cast<long long>(wanted),
                 static_cast<long long>(std::get<1>(key)),
                 static_cast<long long>(std::get<3>(key)),
                 static_cast<long long>(bytes));
-  void *arrived = block.first();
-  if (!block.isContiguous())
+  bool isDirect = blocks.size() == 1 && blocks.front().isContiguous();
+  void *arrived = isDirect ? blocks.front().first() : nullptr;
+  if (!isDirect)
     status = allocateMemory(device, HP_TIER_DEVICE, bytes, /*ofRun=*/true,
                             stream, &arrived);
   if (status != HP_OK)
@@ -210,10 +234,10 @@ hp_status receiveMessage(Device &device, StreamHandle stream,
     result = driver.eventRecord(taken, stream);
   if (result == Success)
     mailbox.markTaken(*message, taken);
-  if (result == Success && !block.isContiguous())
-    result = copyBlock(device, stream, block, arrived, false);
+  if (result == Success && !isDirect)
+    result = copyBlocks(driver, stream, blocks, arrived, false);
   status = driver.check(result, "receiving");
-  if (status == HP_OK && !block.isContiguous())
+  if (status == HP_OK && !isDirect)
     status = freeMemory(device, arrived, stream);
   return status;
 }

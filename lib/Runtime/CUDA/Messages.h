@@ -80,9 +80,10 @@ private:
 /// Messages of a sender whose buffers are not freed.
 class SentMessages {
 public:
-  /// Copies a block to a buffer, on `stream`, and puts it into the mailbox.
+  /// Copies blocks to a buffer, one after the other, on `stream`, and puts it
+  /// into the mailbox.
   hp_status send(Device &device, StreamHandle stream, const MessageKey &key,
-                 const TensorBlock &block);
+                 const std::vector<TensorBlock> &blocks);
   /// Frees what has arrived, or all, on `stream`.
   hp_status free(Device &device, StreamHandle stream, bool all);
   bool empty() const { return messages.empty(); }
@@ -91,9 +92,10 @@ private:
   std::vector<std::shared_ptr<Message>> messages;
 };
 
-/// Waits for a message, and copies it to a block, on `stream`.
+/// Waits for a message, and copies it to its blocks, on `stream`.
 hp_status receiveMessage(Device &device, StreamHandle stream,
-                         const MessageKey &key, const TensorBlock &block,
+                         const MessageKey &key,
+                         const std::vector<TensorBlock> &blocks,
                          const std::function<hp_status()> &check);
 
 /// The function behind a slot of a message; null if there is none.
