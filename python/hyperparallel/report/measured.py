@@ -180,7 +180,7 @@ def _masked_part(groups: Sequence[Group], tasks: Sequence[TaskSpan]) -> float | 
         spans[task.group].setdefault(kind, []).append((task.start, task.end))
     pairs = [masked(one.get(StreamKind.COMPUTE, []), one.get(StreamKind.COMMUNICATION, [])) for one in spans]
     seconds = sum(pair[1] for pair in pairs)
-    return sum(pair[0] for pair in pairs) / seconds if seconds else None
+    return max(0.0, sum(pair[0] for pair in pairs) / seconds) if seconds else None
 
 
 def _collectives(groups: Sequence[Group], tasks: Sequence[TaskSpan]) -> tuple[CollectiveUse, ...]:
