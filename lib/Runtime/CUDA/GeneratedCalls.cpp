@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- GeneratedCalls.cpp - What compiled programs call on "cuda" --------===//
 //
-// The functions behind a program's slots (hp_runtime.h, part (c)). None waits
+// The functions behind a program's slots (hp_backend.h). None waits
 // for the device, but for those that give the host a value of its memory.
 //
 // A copy between tiers
