@@ -281,6 +281,7 @@ def compile_model(
             dump_ir=dump_ir,
             machine=machine,
             target=target,
+            architectures=chips,
             inputs=inputs,
             source=source,
             weights=weights,

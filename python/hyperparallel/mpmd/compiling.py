@@ -32,6 +32,7 @@ from hyperparallel.machines import Machine
 from hyperparallel.pipeline import Phase, PhaseRunner, make_context, make_synchronous, parse_program
 from hyperparallel.plan import GroupedPlan, ResolvedPlan, Schedule
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
+from hyperparallel.ptxas import DEFAULT_ARCHITECTURE
 
 _SHARDED = (Phase.ANNOTATED, Phase.PROPAGATED, Phase.RESHARDED)
 
@@ -194,6 +195,7 @@ def compile_groups(
     dump_ir: bool = False,
     machine: Machine | str | None = None,
     target: Target = Target.CPU,
+    architectures: tuple[str, ...] = (DEFAULT_ARCHITECTURE,),
     inputs: Mapping[str, Any] | None = None,
     source: Mapping[str, Any] | None = None,
     weights: Path | None = None,
@@ -243,6 +245,7 @@ def compile_groups(
                 threads,
                 device_memory,
                 progress,
+                architectures,
             )
             one = dataclasses.replace(one, group=program.name, first_device=plan.groups.first_device(program.name))
             one.write_manifest(own)
