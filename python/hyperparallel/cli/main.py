@@ -142,9 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tolerance", type=_positive, default=1e-4, metavar="X", help="largest relative error (default 1e-4)"
     )
     verb.add_argument("--repeat", type=_count, default=1, metavar="N", help="run N times; the last one is reported")
-    verb.add_argument(
-        "--steps", type=_count, metavar="N", help="train for N steps, or generate N tokens (default 1)"
-    )
+    verb.add_argument("--steps", type=_count, metavar="N", help="train for N steps, or generate N tokens (default 1)")
     verb.add_argument("--inputs", type=Path, metavar="FILE.npz", help="inputs by name, instead of the example inputs")
     verb.add_argument("--results", type=Path, metavar="FILE.npz", help="write the results here")
     verb.add_argument(
