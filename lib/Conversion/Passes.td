@@ -172,7 +172,8 @@ def ConvertHyperMPMDToRuntime
   ];
   let dependentDialects = [
     "mlir::bufferization::BufferizationDialect", "mlir::func::FuncDialect",
-    "mlir::LLVM::LLVMDialect", "mlir::memref::MemRefDialect"
+    "mlir::LLVM::LLVMDialect", "mlir::memref::MemRefDialect",
+    "mlir::hyperparallel::stream::StreamDialect"
   ];
 }
 
@@ -213,6 +214,21 @@ def ConvertToLLVM : Pass<"hp-convert-to-llvm", "mlir::ModuleOp"> {
   let dependentDialects = ["mlir::LLVM::LLVMDialect"];
 }
 
+def ConvertStreamToRuntime
+    : Pass<"convert-stream-to-runtime", "mlir::ModuleOp"> {
+  let summary = "Turns streams into calls of the runtime";
+  let description = [{
+    `stream.on` becomes its call between `hp_rt_stream_begin` and
+    `hp_rt_stream_end`, `stream.record` `hp_rt_stream_mark`, `stream.wait`
+    `hp_rt_stream_wait`. Attributes of the dialect are removed.
+  }];
+  let statistics = [
+    Statistic<"numQueued", "num-queued", "Calls on a stream">,
+    Statistic<"numMarks", "num-marks", "Records converted">
+  ];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect"];
+}
+
 def ConvertHyperShardToRuntime
     : Pass<"convert-hypershard-to-runtime", "mlir::ModuleOp"> {
   let summary = "Turns local collectives into calls of the runtime";
@@ -227,6 +243,7 @@ def ConvertHyperShardToRuntime
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::bufferization::BufferizationDialect",
     "mlir::func::FuncDialect", "mlir::LLVM::LLVMDialect",
+    "mlir::hyperparallel::stream::StreamDialect",
     "mlir::memref::MemRefDialect", "mlir::tensor::TensorDialect"
   ];
 }

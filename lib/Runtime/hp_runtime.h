@@ -103,8 +103,12 @@ typedef enum hp_stream_role {
   HP_STREAM_COMPUTE = 0,
   HP_STREAM_H2D = 1,
   HP_STREAM_D2H = 2,
-  HP_STREAM_COMM = 3
+  HP_STREAM_COMM = 3,
+  HP_STREAM_SEND = 4,
+  HP_STREAM_RECV = 5
 } hp_stream_role;
+/* Streams of compiled programs are numbered role | n << HP_STREAM_ROLE_BITS. */
+#define HP_STREAM_ROLE_BITS 3
 
 /* One (sub-)axis of the device mesh in the space of linear device ids (row
  * major, last axis fastest): a device's coordinate is (id / stride) % size.
@@ -512,6 +516,22 @@ HP_API void *hp_rt_copy_rows_start(void *target, const void *source,
                                    int64_t count);
 HP_API void hp_rt_copy_wait(void *copy);
 
+/* Streams. Until hp_rt_stream_end, collectives, sends and receives are queued
+ * on that stream, and return at once; what they are given has to live until
+ * they are done. Everything else, and all that is called outside of such a
+ * pair, is on the stream HP_STREAM_COMPUTE (0). Actions of a stream happen in
+ * order; collectives of two streams are apart, even those of the same devices.
+ * The members of a group queue the same calls on the same stream, in the same
+ * order.
+ *
+ * A mark stands for all that was queued on a stream so far. hp_rt_stream_wait
+ * makes what is queued on `stream` afterwards wait for a mark, as often as
+ * wanted. Marks are good until the run ends, which waits for all streams. */
+HP_API void hp_rt_stream_begin(int32_t stream);
+HP_API void hp_rt_stream_end(void);
+HP_API int64_t hp_rt_stream_mark(int32_t stream);
+HP_API void hp_rt_stream_wait(int32_t stream, int64_t mark);
+
 /* Between the devices of a run, also of different groups; peer is a device
  * ordinal. A message is matched by (sender, receiver, tag), in order. send
  * returns when `buffer` may be reused; it copies and never waits. */
@@ -532,6 +552,14 @@ HP_API void hp_rt_send_blocks(const void *buffer, int64_t rank,
 HP_API void hp_rt_recv_blocks(void *buffer, int64_t rank, const int64_t *shape,
                               int64_t element_bytes, const int64_t *blocks,
                               int64_t num_blocks, int64_t tag);
+
+/* The same for several tensors, whose blocks for one peer are one message, in
+ * the order of tensors, then of blocks. `words`: how many tensors, then for
+ * each its rank, element_bytes, num_blocks, shape and blocks. */
+HP_API void hp_rt_send_packet(const void *const *buffers, const int64_t *words,
+                              int64_t tag);
+HP_API void hp_rt_recv_packet(void *const *buffers, const int64_t *words,
+                              int64_t tag);
 
 /*===----------------------------------------------------------------------===*
  * (c) Programs for devices with kernels

@@ -68,6 +68,11 @@ def make_context() -> ir.Context:
     return context
 
 
+def make_synchronous(module: ir.Module) -> None:
+    """Let collectives and messages of a program happen where they stand, and everything after them wait."""
+    module.operation.attributes["hp.synchronous"] = ir.UnitAttr.get(module.context)
+
+
 def parse_program(text: str, name: str, context: ir.Context) -> ir.Module:
     """Parse a program.
 

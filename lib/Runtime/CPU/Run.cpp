@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- Run.cpp - Starts, ends and stops runs of compiled programs --------===//
 
-#include "lib/Runtime/CPU/Device.h"
+#include "lib/Runtime/CPU/SideStream.h"
 #include "lib/Runtime/Status.h"
 
 #include <algorithm>
@@ -36,38 +36,38 @@ void recordFailure(Device &device, hp_status status) {
         "device " + std::to_string(device.ordinal) + ": " + lastError());
 }
 
-hp_status checkStopping(Device &device) {
-  if (!device.context->run.stopping.load(std::memory_order_relaxed))
+hp_status checkStopping(Lane &lane) {
+  if (!lane.owner->context->run.stopping.load(std::memory_order_relaxed))
     return HP_OK;
   return fail(HP_CANCELLED, "the run was stopped");
 }
 
-hp_status waitFor(Device &device, Counter &counter, uint32_t target,
+hp_status waitFor(Lane &lane, Counter &counter, uint32_t target,
                   const Call &call) {
   if (counter.reached(target))
     return HP_OK;
-  Run &run = device.context->run;
+  Run &run = lane.owner->context->run;
   int64_t begin = nowNs();
   if (!counter.spin(target, run.spins)) {
     {
-      std::lock_guard<std::mutex> lock(device.waitMutex);
-      device.waitingIn = &call;
-      device.waitingFor = &counter;
-      device.waitTarget = target;
+      std::lock_guard<std::mutex> lock(lane.waitMutex);
+      lane.waitingIn = &call;
+      lane.waitingFor = &counter;
+      lane.waitTarget = target;
     }
-    device.activity = Activity::Waiting;
+    lane.activity = Activity::Waiting;
     for (uint32_t seen = counter.load();
          static_cast<int32_t>(seen - target) < 0 && !run.stopping;
          seen = counter.load())
       counter.sleep(seen, SleepNs);
-    device.activity = Activity::Running;
-    ++device.progress;
-    std::lock_guard<std::mutex> lock(device.waitMutex);
-    device.waitingIn = nullptr;
-    device.waitingFor = nullptr;
+    lane.activity = Activity::Running;
+    ++lane.progress;
+    std::lock_guard<std::mutex> lock(lane.waitMutex);
+    lane.waitingIn = nullptr;
+    lane.waitingFor = nullptr;
   }
-  device.stats.wait_ns += nowNs() - begin;
-  return counter.reached(target) ? HP_OK : checkStopping(device);
+  lane.stats.wait_ns += nowNs() - begin;
+  return counter.reached(target) ? HP_OK : checkStopping(lane);
 }
 
 //===----------------------------------------------------------------------===//
@@ -82,6 +82,7 @@ static void enterProgram(Device &device) {
   if (_setjmp(exit) == 0)
     device.entry(device.launch.args, device.launch.results);
   threadState() = {};
+  joinStreams(device);
 }
 
 static void runLaunch(Device &device) {
@@ -109,6 +110,11 @@ static void closeBooks(Context &context) {
   for (Device *device : run.devices) {
     device->transfers.drain();
     hp_device_stats &stats = device->stats;
+    for (std::unique_ptr<SideStream> &stream : device->beside)
+      for (int kind = 0; kind < HP_COLLECTIVE_COUNT; ++kind) {
+        stats.collectives[kind] += stream->stats.collectives[kind];
+        stats.moved[kind] += stream->stats.moved[kind];
+      }
     for (int tier = 0; tier < HP_TIER_COUNT; ++tier)
       stats.peak[tier] = device->pool.peak(tier);
     stats.allocations = device->pool.allocationsOfRun();
@@ -222,7 +228,7 @@ static void prepareRun(Context &context, const hp_launch *launches,
   Run &run = context.run;
   if (!context.keepsGroups || !sameLayout(run, launches, entries.size())) {
     for (std::unique_ptr<Device> &device : context.devices)
-      device->groups.clear();
+      forEachLane(*device, [](Lane &lane) { lane.groups.clear(); });
     context.collectives.forgetGroups();
   }
   context.collectives.forgetMessages(++run.number);
@@ -239,7 +245,7 @@ static void prepareRun(Context &context, const hp_launch *launches,
     device.launch = launch;
     device.entry = entries[i];
     device.meshSize = meshSizes[launch.group];
-    device.stats = {};
+    forEachLane(device, [](Lane &lane) { lane.stats = {}; });
     device.stats.device = launch.device;
     device.stats.group = launch.group;
     device.stats.rank = launch.rank;

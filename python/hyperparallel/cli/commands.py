@@ -295,7 +295,7 @@ def _given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
 def _execute(
     arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, values: Any, feed: Feed | None
 ) -> RunResult:
-    from hyperparallel.cli.report import trace_file, write_timeline
+    from hyperparallel.cli.report import read_timeline, trace_file
     from hyperparallel.execute import run_compiled
 
     steps = arguments.steps or arguments.repeat
@@ -316,9 +316,13 @@ def _execute(
             feed=feed,
             first_step=first_step,
         )
-        if trace is not None and arguments.timeline is not None:
-            write_timeline(arguments.timeline, trace, program, run.statistics)
-        return run
+        masked: float | None = None
+        if trace is not None:
+            timeline = read_timeline(trace, program, run.statistics)
+            masked = timeline.masked_communication
+            if arguments.timeline is not None:
+                timeline.write(arguments.timeline)
+        return dataclasses.replace(run, masked_communication=masked)
 
 
 def _check(
@@ -456,6 +460,7 @@ def _report(
         "prefetched_bytes_per_device": [device.prefetched_bytes for device in statistics.devices],
         "stored_bytes_per_device": [device.stored_bytes for device in statistics.devices],
         "copy_wait_seconds": max(device.copy_wait_seconds for device in statistics.devices),
+        "masked_communication": run.masked_communication,
         "run_seconds": list(run.wall_seconds),
         "results": {
             entry.name: {"shape": list(entry.shape), "dtype": entry.dtype}

@@ -30,7 +30,15 @@ from hyperparallel.enums import Role
 from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedModel, ResultInfo
 from hyperparallel.machines import Machine
 from hyperparallel.mpmd.messages import propagate_together
-from hyperparallel.pipeline import Phase, PhaseRunner, bytecode_of, copy_program, make_context, parse_program
+from hyperparallel.pipeline import (
+    Phase,
+    PhaseRunner,
+    bytecode_of,
+    copy_program,
+    make_context,
+    make_synchronous,
+    parse_program,
+)
 from hyperparallel.plan import GroupedPlan, ResolvedPlan, Schedule
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
 
@@ -63,6 +71,8 @@ def split_model(
     dump: Path | None = None,
     seconds: dict[str, float] | None = None,
     progress: Progress | None = None,
+    overlap: bool = True,
+    packets: bool = True,
 ) -> tuple[ir.Module, list[GroupProgram]]:
     """Split a program, and bring the program of every group to the point where it is of one device.
 
@@ -74,6 +84,8 @@ def split_model(
         dump: Gets the IR: of the whole, and under each group's name of its program.
         seconds: Gets the time of each phase.
         progress: Called with the name of each phase before it runs.
+        overlap: Let collectives and messages run beside the computation.
+        packets: Let small messages of one moment travel together; not every back end can.
 
     Returns:
         The whole, of nested modules, and each of these.
@@ -97,6 +109,9 @@ def split_model(
     programs = [
         _group_program(name, nested, model, plan, directory, dump) for name, nested in _nested_modules(module).items()
     ]
+    if not overlap:
+        for one in (module, *(program.module for program in programs)):
+            make_synchronous(one)
     with timed(seconds, str(Phase.ANNOTATED), progress):
         for program in programs:
             program.runner.run(Phase.ANNOTATED)
@@ -110,6 +125,9 @@ def split_model(
     with timed(seconds, str(Phase.PARTITIONED), progress):
         for program in programs:
             program.runner.run(Phase.PARTITIONED)
+    if packets:
+        with timed(seconds, "merge", progress):
+            whole.run_steps("merged", ["hypermpmd-merge-transfers"])
     return module, programs
 
 
@@ -139,7 +157,12 @@ def _split_steps(plan: GroupedPlan, written: Path) -> list[str]:
         steps.append("hypermpmd-split-backward")
     steps += [f"hypermpmd-form-fragments{{plan=@{written}}}", "hypermpmd-infer-transfers"]
     if schedule is not None:
-        steps.append(f"hypermpmd-schedule{{schedule={schedule}}}")
+        options = [f"schedule={schedule}"]
+        if plan.groups.memory is not None:
+            options.append(f"memory={plan.groups.memory}")
+        if plan.groups.before:
+            options.append("before=" + ",".join(plan.groups.before))
+        steps.append(f"hypermpmd-schedule{{{' '.join(options)}}}")
     return [*steps, "hp-split"]
 
 
@@ -206,6 +229,7 @@ def compile_groups(
     progress: Progress | None = None,
     threads: int = 0,
     device_memory: int | None = None,
+    overlap: bool = True,
 ) -> CompiledProgram:
     """Compile a model for groups of devices. The arguments are those of ``compile_model``.
 
@@ -220,7 +244,15 @@ def compile_groups(
         if dump is not None:
             dump.mkdir()
         module, programs = split_model(
-            model, plan, made, machine=machine, dump=dump, seconds=seconds, progress=progress
+            model,
+            plan,
+            made,
+            machine=machine,
+            dump=dump,
+            seconds=seconds,
+            progress=progress,
+            overlap=overlap,
+            packets=target is not Target.CUDA,
         )
         described = supernode.machine_of(module)
         compiled: list[CompiledProgram] = []
