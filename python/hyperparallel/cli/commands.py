@@ -265,12 +265,14 @@ def _model_of(program: CompiledProgram, values: Mapping[str, Any]) -> Model:
 
 def _check_options(arguments: argparse.Namespace, program: CompiledProgram) -> None:
     """A compiled program has its plan and its mesh."""
-    from hyperparallel.plan import Mesh
+    from hyperparallel.plan import Mesh, grouped_mesh
 
     if arguments.plan is not None or arguments.preset is not None or arguments.model_arg:
         raise PlanError(f"{arguments.model} is compiled already; --plan, --preset and --model-arg are for hp compile")
     if program.programs:
-        if arguments.mesh is not None:
+        groups = grouped_mesh(None, arguments.mesh)
+        meshes = None if groups is None else [group.mesh.axes for group in groups.groups]
+        if arguments.mesh is not None and meshes != [one.mesh.axes for one in program.programs]:
             raise PlanError(
                 f"{arguments.model} is compiled for the groups "
                 + ", ".join(f"{one.group} ({one.mesh})" for one in program.programs)
