@@ -140,7 +140,8 @@ def ExpandMath : Pass<"hp-expand-math"> {
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Ops replaced">
   ];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::LLVM::LLVMDialect",
+                            "mlir::math::MathDialect"];
 }
 
 def ConvertOffloadToRuntime
@@ -270,7 +271,9 @@ def FormDeviceKernels : Pass<"hp-form-device-kernels", "mlir::ModuleOp"> {
     Groups structured ops as `hp-form-kernels` does, and writes each group as one
     private function that all threads of all blocks run: a thread for 16 bytes'
     worth of neighbouring elements, or a block for a row, whose threads share its
-    contiguous loop and combine their parts of reductions. The function carries
+    contiguous loop and combine their parts of reductions. A loop that looks up
+    in memory where it goes on (that of `indexing.scatter_add`) is one kernel,
+    of which a thread does an element of all iterations. The function carries
     `hp.kernel` and `hp.geometry = [blocks, threads of a block]`.
   }];
   let statistics = [
@@ -280,7 +283,9 @@ def FormDeviceKernels : Pass<"hp-form-device-kernels", "mlir::ModuleOp"> {
     Statistic<"numColumns", "num-columns", "Of them, a thread for a reduction">,
     Statistic<"numRows", "num-rows", "Of them, a block for a row">,
     Statistic<"numSerial", "num-serial",
-              "Of them, a thread for a row: no single combiner">
+              "Of them, a thread for a row: no single combiner">,
+    Statistic<"numLoops", "num-loops",
+              "Of them, a thread for an element of all iterations of a loop">
   ];
   let dependentDialects = [
     "mlir::affine::AffineDialect", "mlir::arith::ArithDialect",

@@ -7,12 +7,13 @@
  *       streams, events, programs, collectives, traces. Every call returns an
  *       `hp_status`; `hp_last_error()` holds the message of the calling
  *       thread's latest failure. Nothing is ever printed.
- *   (b) Compiled programs use `hp_rt_*` (those for devices with kernels: (c)).
- * The current device is thread-local, so no handle is passed, and these calls
- * return no status: a failure is recorded and control jumps (longjmp) out of
- * the program to the executor, which frees what the device had allocated,
- * releases the other devices and ends the run with a status. Compiled code
- * therefore must not rely on destructors or other clean-up of its own.
+ *   (b) Compiled programs use `hp_rt_*` (those for devices with kernels:
+ * hp_backend.h). The current device is thread-local, so no handle is passed,
+ * and these calls return no status: a failure is recorded and control jumps
+ * (longjmp) out of the program to the executor, which frees what the device had
+ * allocated, releases the other devices and ends the run with a status.
+ * Compiled code therefore must not rely on destructors or other clean-up of its
+ * own.
  *
  * Conventions
  *   - Raw pointers, byte counts and integers cross this boundary; never memref
@@ -195,6 +196,21 @@ HP_API hp_status hp_process_finish(hp_context *context);
 HP_API hp_status hp_device_get(hp_context *context, int64_t ordinal,
                                hp_device **out);
 
+/*--- What a back end can do ---*/
+
+/* Parts of the ABI that a back end may leave out. */
+typedef enum hp_capability {
+  HP_CAN_MULTIPLY = 0, /* hp_matmul: hp_dtype of a and b, hp_activation */
+  HP_CAN_REDUCE = 1,   /* reductions between devices: hp_dtype, hp_reduction */
+  HP_CAN_STORE = 2,    /* hp_alloc: hp_tier, 0 */
+  HP_CAN_LAUNCH = 3    /* kernels of programs: 0, 0 */
+} hp_capability;
+
+/* HP_OK, or HP_UNIMPLEMENTED with the reason in hp_last_error(); the calls in
+ * question then answer the same. */
+HP_API hp_status hp_device_can(hp_device *device, hp_capability capability,
+                               int64_t first, int64_t second);
+
 /*--- Tiers and memory ---*/
 
 /* limit < 0 means "no limit". Sizes are counted as rounded up to 64 bytes. */
@@ -321,6 +337,11 @@ HP_API hp_status hp_send(const void *buffer, int64_t count, hp_dtype dtype,
 HP_API hp_status hp_recv(void *buffer, int64_t count, hp_dtype dtype,
                          int64_t peer, int64_t tag, hp_comm *comm,
                          hp_stream *stream);
+/* A thread that makes handles or queues operations for several members does so
+ * between these two: the calls may be put off until the end, since each may
+ * wait for the others. Groups of a thread may be nested. */
+HP_API hp_status hp_group_begin(hp_context *context);
+HP_API hp_status hp_group_end(hp_context *context);
 
 /*--- Programs ---*/
 
@@ -560,42 +581,6 @@ HP_API void hp_rt_send_packet(const void *const *buffers, const int64_t *words,
                               int64_t tag);
 HP_API void hp_rt_recv_packet(void *const *buffers, const int64_t *words,
                               int64_t tag);
-
-/*===----------------------------------------------------------------------===*
- * (c) Programs for devices with kernels
- *===----------------------------------------------------------------------===*/
-
-/* Such a program calls the functions of (b), and those below, through slots: it
- * exports `const char hp_program_import_names[]`, names that each end with a
- * nul, and one more nul, and `void *hp_program_import_slots[]`, as many
- * pointers. The back end that loads the program sets them, or refuses it. It
- * also exports `const char hp_program_assertions[]`, texts in the same form.
- * Its kernels are in files beside it.
- *
- * Calls queue work on the device's compute stream and return; only hp_rt_read
- * and hp_rt_write wait. Pointers are to the device's memory. */
-
-/* Launches a kernel of the program; its arguments are `count` values of at most
- * 8 bytes, one to a word. */
-typedef void (*hp_rt_launch_fn)(const char *kernel, int64_t blocks,
-                                int64_t threads, const int64_t *words,
-                                int64_t count);
-/* Where a thread of a kernel that fails an assertion leaves the number of its
- * text, from 1 on; the run then ends with HP_PROGRAM_ERROR. */
-typedef int32_t *(*hp_rt_assertion_word_fn)(void);
-/* An operation of the vendor's library on whole buffers: `count` pointers, and
- * in `words` for each of them hp_dtype, rank, sizes and strides (in elements).
- *   copy       (source, target): of one shape; what it moves does not overlap
- *   embedding  (table, rows, target): rows of the table by their numbers, which
- *              are in range
- *   check      (number): of an assertion that failed, or 0, as an i32; the run
- *              then ends with HP_PROGRAM_ERROR */
-typedef void (*hp_rt_library_fn)(const char *operation, void *const *buffers,
-                                 int64_t count, const int64_t *words,
-                                 int64_t num_words);
-/* From the device's memory to the host's, and back. */
-typedef void (*hp_rt_read_fn)(void *host, const void *device, int64_t bytes);
-typedef void (*hp_rt_write_fn)(void *device, const void *host, int64_t bytes);
 
 #ifdef __cplusplus
 } /* extern "C" */

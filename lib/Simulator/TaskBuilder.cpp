@@ -366,7 +366,8 @@ LogicalResult TaskBuilder::describeCopy(Operation *op, const Movement &movement,
       *to == memory || (*from != memory && place(target) < place(source));
   task.stream = getStream(inwards ? StreamKind::H2D : StreamKind::D2H,
                           source.getName() + Twine(" -> ") + target.getName());
-  task.seconds = link.getLatency();
+  // What follows another copy without an op between is submitted with it.
+  task.seconds = submitted.insert(task.stream).second ? link.getLatency() : 0;
   task.rate = link.getBandwidth();
   resources.useLink(task.uses, link, program.devices);
   resources.useTier(task.uses, source, program.devices);

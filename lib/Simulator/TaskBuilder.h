@@ -139,6 +139,8 @@ private:
   SymbolTableCollection symbols;
   std::vector<Buffer> buffers;
   SmallVector<Operation *> callStack;
+  /// Streams that have copies since the last op.
+  llvm::SmallDenseSet<simulator::StreamId> submitted;
   simulator::StreamId compute = 0, communication = 0;
   simulator::TierId memory = 0;
   bool isSynchronous = false;

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Simulator/TaskBuilder.h"
 
+#include "dialects/Offload/Offload.h"
+
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -125,6 +127,14 @@ LogicalResult TaskBuilder::visit(Operation *op, Environment &values,
                                  const std::string &path) {
   if (auto movement = dyn_cast<MovementOpInterface>(op))
     return addMovement(movement, values, path);
+  // Views of what is in a tier may be between what is fetched.
+  bool isOnDevice = llvm::any_of(op->getOperandTypes(), [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && !offload::getTier(tensor);
+  });
+  if (!isa<offload::WaitOp, offload::DetachOp>(op) &&
+      (isOnDevice || op->getNumOperands() == 0))
+    submitted.clear();
   if (FunctionOpInterface callee = calleeOf(op))
     return expandCall(op, callee, values, path);
   if (auto loop = dyn_cast<LoopLikeOpInterface>(op))

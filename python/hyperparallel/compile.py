@@ -230,6 +230,7 @@ def compile_model(
     threads: int = 0,
     device_memory: int | None = None,
     overlap: bool = True,
+    recompute: bool = True,
 ) -> CompiledProgram:
     """Compile a model for a mesh of virtual devices.
 
@@ -253,6 +254,7 @@ def compile_model(
             fetched in time. No limit if None.
         overlap: Let collectives and messages run beside the computation, on streams of their own; without, everything
             happens in the order of the program, to the same bits.
+        recompute: Compute a value again where that is faster than copying it; for programs of one group of devices.
 
     Returns:
         The program in ``out_dir``.
@@ -285,6 +287,7 @@ def compile_model(
             dump_ir=dump_ir,
             machine=machine,
             target=target,
+            architectures=chips,
             inputs=inputs,
             source=source,
             weights=weights,
@@ -309,7 +312,17 @@ def compile_model(
             overlap=overlap,
         )
         program = generate_program(
-            partitioned, made, directory, model.name, target, dump, threads, device_memory, progress, chips
+            partitioned,
+            made,
+            directory,
+            model.name,
+            target,
+            dump,
+            threads,
+            device_memory,
+            progress,
+            chips,
+            recompute=recompute,
         )
         keep_values(made, weights, inputs)
         program = dataclasses.replace(program, source=dict(source or {}))
@@ -328,6 +341,8 @@ def generate_program(
     device_memory: int | None = None,
     progress: Progress | None = None,
     architectures: tuple[str, ...] = (DEFAULT_ARCHITECTURE,),
+    *,
+    recompute: bool = True,
 ) -> CompiledProgram:
     """From the program of one device to its files: fit into memory, generate code. The manifest is left to the caller.
 
@@ -342,6 +357,7 @@ def generate_program(
         device_memory: Bytes that the program may use on each device.
         progress: Called with the name of each phase before it runs.
         architectures: What kernels are assembled for, oldest first, with the target ``cuda``; a chip with ``ascend``.
+        recompute: Compute a value again where that is faster than copying it.
 
     Raises:
         CompilationError: If a pass refuses the program.
@@ -354,7 +370,7 @@ def generate_program(
     placements = partitioned.plan.placements
     if device_memory is not None or placements:
         with timed(seconds, str(Phase.OFFLOADED), progress):
-            memory = fit_memory(module, device_memory, name, placements)
+            memory = fit_memory(module, device_memory, name, placements, recompute=recompute)
         module, arguments = memory.module, _with_tiers(memory.module, arguments)
         (made / OFFLOAD_FILE).write_text(_offload_report(memory), encoding="utf-8")
         if dump is not None:

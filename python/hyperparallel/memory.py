@@ -77,7 +77,12 @@ def parse_size(text: str) -> int:
 
 
 def fit_memory(
-    module: ir.Module, capacity: int | None, name: str, placements: Mapping[str, str | None] | None = None
+    module: ir.Module,
+    capacity: int | None,
+    name: str,
+    placements: Mapping[str, str | None] | None = None,
+    *,
+    recompute: bool = True,
 ) -> MemoryPlan:
     """Plan a partitioned program so that it needs at most ``capacity`` bytes of device memory.
 
@@ -86,6 +91,7 @@ def fit_memory(
         capacity: Bytes; all that the module's machine has if None.
         name: What to call the program in messages.
         placements: The tier in which an argument is to live between steps, by ``hp.name``; None to keep it on the device.
+        recompute: Compute a value again where that is faster than copying it.
 
     Raises:
         CompilationError: No plan exists; says which op needs how much.
@@ -103,7 +109,7 @@ def fit_memory(
         f"hp-fuse,offload-unroll-loops,canonicalize,cse,offload-split-calls{{grain={max(capacity // _GRAINS, 1)}}}",
     ):
         try:
-            candidate, peak, figures, remarks = _fit(base, prepare, measured, capacity, name)
+            candidate, peak, figures, remarks = _fit(base, prepare, measured, capacity, name, recompute)
         except CompilationError as error:
             refusal = error
             continue
@@ -117,7 +123,12 @@ def fit_memory(
 
 
 def _fit(
-    base: ir.Module, prepare: str, measured: Mapping[str, ir.Attribute], capacity: int, name: str
+    base: ir.Module,
+    prepare: str,
+    measured: Mapping[str, ir.Attribute],
+    capacity: int,
+    name: str,
+    recompute: bool,
 ) -> tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]:
     """The program, made ready by some passes, planned with ever less room until what it allocates fits."""
     base = _clone(base)
@@ -135,7 +146,7 @@ def _fit(
     found: list[tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]] = []
     for _ in range(_ATTEMPTS):
         try:
-            candidate, figures, remarks = _plan(base, room, capacity, name)
+            candidate, figures, remarks = _plan(base, room, capacity, name, recompute)
         except CompilationError:
             if not too_much:
                 raise
@@ -185,12 +196,15 @@ def _listen(module: ir.Module, steps: str) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _plan(base: ir.Module, room: int, capacity: int, name: str) -> tuple[ir.Module, Mapping[str, Any], tuple[str, ...]]:
+def _plan(
+    base: ir.Module, room: int, capacity: int, name: str, recompute: bool
+) -> tuple[ir.Module, Mapping[str, Any], tuple[str, ...]]:
     candidate = _clone(base)
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         report = Path(temporary) / "offload.json"
         steps = (
-            f"offload-split-large-ops{{capacity={room}}},offload-plan-transfers{{capacity={room}{{report}}}},"
+            f"offload-split-large-ops{{capacity={room}}},"
+            f"offload-plan-transfers{{capacity={room} recompute={str(recompute).lower()}{{report}}}},"
             "offload-insert-transfers,offload-verify-tiers"
         )
         try:

@@ -14,16 +14,18 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from hyperparallel import machines
 from hyperparallel.cli.models import example_inputs, to_array
 from hyperparallel.compare import compare
-from hyperparallel.compile import compile_model
+from hyperparallel.compile import compile_model, describe_program
 from hyperparallel.compiled import OFFLOAD_FILE, CompiledProgram
 from hyperparallel.execute import RunResult, run_compiled
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.frontend.decoding import decode
 from hyperparallel.frontend.model_file import LoadedModel, load_model_file
 from hyperparallel.frontend.torch import import_model
-from hyperparallel.plan import Plan
+from hyperparallel.plan import Plan, explain
+from hyperparallel.plan.streaming import streaming_of
 from hyperparallel.runtime import Tier
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -113,6 +115,30 @@ def test_caches_and_weights_in_the_pool(case: Case, tmp_path: Path) -> None:
     assert device.stored_bytes == sum(int(np.prod(cache.shape)) * 4 for cache in caches)
     report = json.loads((program.directory / OFFLOAD_FILE).read_text(encoding="utf-8"))
     assert {cache.name for cache in caches} <= {move["tensor"] for move in report["plan"]["moves"]}
+
+
+def test_what_streaming_costs(case: Case) -> None:
+    """For each weight and each cache: tokens that hide a fetch, and what one token leaves exposed, of the store too."""
+    machine = machines.load("a3-node")
+    group = machine.groups[0]
+    fetch, store = machine.link("pool", group.memory), machine.link(group.memory, "pool")
+    plan = Plan(preset="megatron", offload={"place": {"**.weight": "pool", "cache.**": "pool"}})
+    resolved = plan.resolve(describe_program(case.imported), "tp=2")
+    found = {one.name: one for one in streaming_of(resolved, machine)}
+    rate = (group.rates.get("f32") or max(group.rates.values())) * group.efficiency
+    caches = [argument for argument in case.imported.arguments if argument.role == "cache"]
+    assert {cache.name for cache in caches} < set(found)
+    for cache in caches:
+        one = found[cache.name]
+        assert one.local_bytes == int(np.prod(cache.shape)) * 4 // 2  # heads over two devices
+        assert one.hidden_tokens == -(-rate * 4 // (2 * fetch.bandwidth))
+        copies = fetch.latency + store.latency + one.local_bytes * (1 / fetch.bandwidth + 1 / store.bandwidth)
+        assert one.exposed_seconds_per_fetch == pytest.approx(copies - 2 * one.local_bytes / 4 / rate)
+    weight = next(one for name, one in found.items() if name.endswith("c_fc.weight") or name.endswith("up_proj.weight"))
+    assert weight.store_seconds == 0
+    text = explain(resolved, machine=machine)
+    assert "cache.0.keys and 3 more" in text
+    assert "and stored again in" in text
 
 
 def test_prefill_and_then_steps(tmp_path: Path) -> None:

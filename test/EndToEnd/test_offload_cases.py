@@ -222,6 +222,83 @@ def test_case_17_branches_with_a_value_alive_across_both(tmp_path: Path) -> None
         check_or_refuse(text, [x, np.array(flag), w, u], (first - second) - u, tmp_path)
 
 
+SAVED, WIDE = "tensor<64x256xf32>", "tensor<256x256xf32>"
+#: What is saved before these and wanted after them is not used by any of them.
+BETWEEN = f"""
+        %b = call @wide(%y, %y) : ({WIDE}, {WIDE}) -> {WIDE}
+        %c = call @wide(%b, %y) : ({WIDE}, {WIDE}) -> {WIDE}
+        %d = call @wide(%c, %b) : ({WIDE}, {WIDE}) -> {WIDE}"""
+WIDE_KERNEL = kernel("wide", "256x256", "ab", "%v = arith.subf %a_, %b_ : f32")
+
+
+def test_cases_7_and_8_overlapping_views_of_one_storage(tmp_path: Path) -> None:
+    """The base is dead, two views of it that overlap are saved: its storage moves once, and they are views of it again."""
+    part = "tensor<40x256xf32>"
+    text = f"""
+      {WIDE_KERNEL}
+      {kernel("twice", "64x256", "a", "%v = arith.addf %a_, %a_ : f32")}
+      func.func private @pair(%x: {SAVED}) -> ({SAVED}, {SAVED}) {{
+        %a = func.call @twice(%x) : ({SAVED}) -> {SAVED}
+        %p = func.call @twice(%a) : ({SAVED}) -> {SAVED}
+        return %a, %p : {SAVED}, {SAVED}
+      }}
+      {kernel("mixed", "40x256", "ab", "%v = arith.subf %a_, %b_ : f32")}
+      func.func @main(%x: {SAVED}, %y: {WIDE}) -> ({part}, {WIDE}, {SAVED}) {{
+        %a, %p = call @pair(%x) : ({SAVED}) -> ({SAVED}, {SAVED})
+        %first = tensor.extract_slice %a[0, 0] [40, 256] [1, 1] : {SAVED} to {part}
+        %second = tensor.extract_slice %a[20, 0] [40, 256] [1, 1] : {SAVED} to {part}
+        {BETWEEN}
+        %r = call @mixed(%first, %second) : ({part}, {part}) -> {part}
+        return %r, %d, %p : {part}, {WIDE}, {SAVED}
+      }}"""
+    x, y = numbers([64, 256]), numbers([256, 256], seed=1)
+    free = plan(text, 10**9)
+    results, device = run(plan(text, free.peak_bytes - 2**15), [x, y], tmp_path)
+    np.testing.assert_array_equal(results[0], (x + x)[:40] - (x + x)[20:60])
+    np.testing.assert_array_equal(results[1], ((y - y) - y) - (y - y))
+    assert (device.stores, device.prefetches, device.stored_bytes) == (1, 1, x.nbytes)
+
+
+def test_case_9_a_value_and_its_transpose(tmp_path: Path) -> None:
+    """Both are saved, both come back, and neither is taken for the other."""
+    flipped = "tensor<256x64xf32>"
+    text = f"""
+      {WIDE_KERNEL}
+      {kernel("twice", "64x256", "a", "%v = arith.addf %a_, %a_ : f32")}
+      func.func private @flip(%x: {SAVED}) -> {flipped} {{
+        %e = tensor.empty() : {flipped}
+        %r = linalg.transpose ins(%x : {SAVED}) outs(%e : {flipped}) permutation = [1, 0]
+        return %r : {flipped}
+      }}
+      func.func private @mixed(%x: {SAVED}, %t: {flipped}) -> {SAVED} {{
+        %e = tensor.empty() : {SAVED}
+        %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+                             iterator_types = ["parallel", "parallel"]}}
+            ins(%x, %t : {SAVED}, {flipped}) outs(%e : {SAVED}) {{
+        ^bb0(%l: f32, %m: f32, %o: f32):
+          %s = arith.mulf %l, %m : f32
+          linalg.yield %s : f32
+        }} -> {SAVED}
+        return %r : {SAVED}
+      }}
+      func.func @main(%x: {SAVED}, %y: {WIDE}) -> ({SAVED}, {WIDE}) {{
+        %a = call @twice(%x) : ({SAVED}) -> {SAVED}
+        %t = call @flip(%a) : ({SAVED}) -> {flipped}
+        {BETWEEN}
+        %r = call @mixed(%a, %t) : ({SAVED}, {flipped}) -> {SAVED}
+        return %r, %d : {SAVED}, {WIDE}
+      }}"""
+    x, y = numbers([64, 256]), numbers([256, 256], seed=1)
+    free = plan(text, 10**9)
+    planned = plan(text, free.peak_bytes - 3 * 2**15)
+    results, device = run(planned, [x, y], tmp_path)
+    np.testing.assert_array_equal(results[0], (x + x) * (x + x))
+    # Each leaves, or is made again.
+    again = sum(move["recomputed"] for move in planned.figures["moves"])
+    assert device.stores == device.prefetches == 2 - again
+    assert len(planned.figures["moves"]) == 2
+
+
 def test_cases_14_and_15_loops_keep_what_they_carry(tmp_path: Path) -> None:
     """What a loop carries and what it reads stay while it runs, and the values are right."""
     kind = "tensor<64x256xf32>"

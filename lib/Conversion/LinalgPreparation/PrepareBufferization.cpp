@@ -177,11 +177,29 @@ static void orderUpdates(SmallVectorImpl<NextValue> &next, OpBuilder &builder) {
   next = std::move(ordered);
 }
 
-/// Calls that say which operand a result may be written over
-/// (`hp.written_over`).
+/// Structured ops and calls that say which operand a result may be written over
+/// (`hp.written_over`): the operand becomes the op's init; what is to be done
+/// in the functions that are called goes to `found`.
 static void
 collectWrittenOver(func::FuncOp function,
                    SmallVectorImpl<std::pair<func::FuncOp, Update>> &found) {
+  function.walk([&](linalg::LinalgOp op) {
+    auto pairs = op->getAttrOfType<DenseI64ArrayAttr>(kWrittenOverAttrName);
+    if (!pairs)
+      return;
+    op->removeAttr(kWrittenOverAttrName);
+    for (int i = 0; i + 1 < pairs.size(); i += 2) {
+      if (pairs[i] >= op.getNumDpsInits() ||
+          pairs[i + 1] >= op.getNumDpsInputs())
+        continue;
+      OpOperand *init = op.getDpsInitOperand(pairs[i]);
+      Value over = op->getOperand(pairs[i + 1]);
+      if (over.getType() == init->get().getType() &&
+          init->get().getDefiningOp<tensor::EmptyOp>() &&
+          !op.payloadUsesValueFromOperand(init))
+        init->set(over);
+    }
+  });
   function.walk([&](func::CallOp call) {
     auto pairs = call->getAttrOfType<DenseI64ArrayAttr>(kWrittenOverAttrName);
     auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(

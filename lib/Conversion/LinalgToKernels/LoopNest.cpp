@@ -17,8 +17,10 @@
 // exchanged; if it reduces, each thread begins with the neutral element, and
 // the partial results are combined after the loops.
 //
-// Float arithmetic may be contracted (multiply-add), and combiners of
-// reductions may be reassociated; nothing else is relaxed.
+// Combiners of reductions may be reassociated; nothing else is relaxed.
+// Products and sums are not contracted: whether they are in one op depends on
+// what was fused, and a plan that moves ops apart must not change what they
+// give.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,6 +66,7 @@ private:
   void openLoops(unsigned level);
   void emitLevel(unsigned level);
   void emitBodyOp(Operation &nested);
+  bool combinesResults(Operation &nested);
   Value loadOperand(OpOperand &operand);
   void storeResults();
   void enterFirstThread();
@@ -223,6 +226,16 @@ Value LoopNestBuilder::loadOperand(OpOperand &operand) {
                                 getIndices(operand, access));
 }
 
+/// Whether the op is what makes the results' next values from their last ones.
+bool LoopNestBuilder::combinesResults(Operation &nested) {
+  return op.getNumReductionLoops() != 0 &&
+         llvm::any_of(nested.getOperands(), [&](Value operand) {
+           auto argument = dyn_cast<BlockArgument>(operand);
+           return argument && argument.getOwner() == op.getBlock() &&
+                  argument.getArgNumber() >= op.getNumDpsInputs();
+         });
+}
+
 void LoopNestBuilder::emitBodyOp(Operation &nested) {
   if (auto index = dyn_cast<linalg::IndexOp>(nested)) {
     mapping.map(index.getResult(), variables[index.getDim()]);
@@ -239,18 +252,11 @@ void LoopNestBuilder::emitBodyOp(Operation &nested) {
     index->erase();
   });
   auto fastMath = dyn_cast<arith::ArithFastMathInterface>(clone);
-  if (!fastMath)
+  if (!fastMath || !combinesResults(nested))
     return;
-  arith::FastMathFlags flags = arith::FastMathFlags::contract;
+  arith::FastMathFlags flags = arith::FastMathFlags::reassoc;
   if (arith::FastMathFlagsAttr given = fastMath.getFastMathFlagsAttr())
     flags = flags | given.getValue();
-  bool combines = llvm::any_of(nested.getOperands(), [&](Value operand) {
-    auto argument = dyn_cast<BlockArgument>(operand);
-    return argument && argument.getOwner() == op.getBlock() &&
-           argument.getArgNumber() >= op.getNumDpsInputs();
-  });
-  if (combines && op.getNumReductionLoops() != 0)
-    flags = flags | arith::FastMathFlags::reassoc;
   clone->setAttr(fastMath.getFastMathAttrName(),
                  arith::FastMathFlagsAttr::get(clone->getContext(), flags));
 }

@@ -5,13 +5,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Short names for the arithmetic that polynomial approximations are made of, on
-// scalars of one float type. Products may be contracted with sums.
+// scalars of one float type. `mulAdd` alone is a multiply-add where there is
+// one: what else is contracted would depend on the code around it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HYPERPARALLEL_LIB_CONVERSION_MATHTOPOLYNOMIALS_SCALARBUILDER_H
 #define HYPERPARALLEL_LIB_CONVERSION_MATHTOPOLYNOMIALS_SCALARBUILDER_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 
@@ -33,13 +35,13 @@ public:
         builder, loc, builder.getIntegerAttr(integerType, value));
   }
   Value add(Value a, Value b) {
-    return arith::AddFOp::create(builder, loc, a, b, contract());
+    return arith::AddFOp::create(builder, loc, a, b);
   }
   Value sub(Value a, Value b) {
-    return arith::SubFOp::create(builder, loc, a, b, contract());
+    return arith::SubFOp::create(builder, loc, a, b);
   }
   Value mul(Value a, Value b) {
-    return arith::MulFOp::create(builder, loc, a, b, contract());
+    return arith::MulFOp::create(builder, loc, a, b);
   }
   Value div(Value a, Value b) {
     return arith::DivFOp::create(builder, loc, a, b);
@@ -51,7 +53,9 @@ public:
     return math::CopySignOp::create(builder, loc, magnitude, sign);
   }
   /// a * b + c
-  Value mulAdd(Value a, Value b, Value c) { return add(mul(a, b), c); }
+  Value mulAdd(Value a, Value b, Value c) {
+    return LLVM::FMulAddOp::create(builder, loc, a, b, c);
+  }
   Value compare(arith::CmpFPredicate predicate, Value a, Value b) {
     return arith::CmpFOp::create(builder, loc, predicate, a, b);
   }
@@ -117,9 +121,6 @@ public:
   Location loc;
   FloatType type;
   IntegerType integerType;
-
-private:
-  arith::FastMathFlags contract() { return arith::FastMathFlags::contract; }
 };
 
 } // namespace mlir::hyperparallel

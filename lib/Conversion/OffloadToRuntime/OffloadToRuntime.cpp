@@ -19,9 +19,9 @@
 //      or freed before the copy has ended.
 //   3. What is stored to be an argument's next value (`hp.updates`) goes where
 //      the argument is, if nothing fetches the old one afterwards. What makes
-//      it from what was fetched of the argument may write over that: a
-//      structured op takes it for its init, a call is marked
-//      (`hp.written_over`).
+//      it from what was fetched of the argument may write over that: it is
+//      marked (`hp.written_over`), for the init of a structured op would not
+//      outlive fusion.
 //   4. `detach` was for planners and verifiers: deallocation frees a buffer
 //      after its last use, which is where it stood.
 //
@@ -298,14 +298,7 @@ static void writeOver(OpResult value, Value argument) {
   OpOperand *fetched = findFetched(op, argument, value.getType());
   if (!fetched)
     return;
-  if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
-    OpOperand *init = structured.getDpsInitOperand(value.getResultNumber());
-    if (init->get().getDefiningOp<tensor::EmptyOp>() &&
-        !structured.payloadUsesValueFromOperand(init))
-      init->set(fetched->get());
-    return;
-  }
-  if (!isa<func::CallOp>(op))
+  if (!isa<func::CallOp, linalg::LinalgOp>(op))
     return;
   SmallVector<int64_t> pairs;
   if (auto known = op->getAttrOfType<DenseI64ArrayAttr>(kWrittenOverAttrName))

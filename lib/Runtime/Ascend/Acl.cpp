@@ -7,8 +7,6 @@
 
 namespace hyperparallel::runtime::ascend {
 
-using cuda::fail;
-
 Acl &acl() {
   static Acl library;
   return library;

@@ -200,6 +200,10 @@ Result copyAsync(DevicePointer to, DevicePointer from, size_t bytes,
   return acl().copyAsync(pointerOf(to), bytes, pointerOf(from), bytes,
                          ascend::CopyDefault, handleOf(stream));
 }
+Result copyPeerAsync(DevicePointer to, ContextHandle, DevicePointer from,
+                     ContextHandle, size_t bytes, StreamHandle stream) {
+  return copyAsync(to, from, bytes, stream);
+}
 Result copy2DAsync(const Copy2D *copy, StreamHandle stream) {
   Result result = Success;
   for (size_t row = 0; result == Success && row < copy->height; ++row)

@@ -133,6 +133,23 @@ int allReduce(const void *in, void *out, size_t count, int type, int how,
                            reductionOf(how), memberOf(comm)->comm, stream);
 }
 
+/// HCCL's is in place: the root's input goes there before.
+int broadcast(const void *in, void *out, size_t count, int type, int root,
+              nccl::Comm comm, StreamHandle stream) {
+  const Member &self = *memberOf(comm);
+  bool isRoot = self.rank == static_cast<uint32_t>(root);
+  static const size_t bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+  int result = typeOf(type) < 0 ? NotSupported : 0;
+  if (result == 0 && isRoot && in != out)
+    result = ascend::acl().copyAsync(out, count * bytes[type], in,
+                                     count * bytes[type], ascend::CopyDefault,
+                                     stream);
+  return result ? result
+                : library.broadcast(out, count, typeOf(type),
+                                    static_cast<uint32_t>(root), self.comm,
+                                    stream);
+}
+
 int reduceScatter(const void *in, void *out, size_t count, int type, int how,
                   nccl::Comm comm, StreamHandle stream) {
   if (typeOf(type) < 0 || reductionOf(how) < 0)

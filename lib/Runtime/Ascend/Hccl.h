@@ -40,6 +40,8 @@ constexpr int Sum = 0, Prod = 1, Max = 2, Min = 3;
     (void *, void *, uint64_t, int, hccl::Comm, hccl::Stream))                 \
   X(HcclAllReduce, allReduce,                                                  \
     (void *, void *, uint64_t, int, int, hccl::Comm, hccl::Stream))            \
+  X(HcclBroadcast, broadcast,                                                  \
+    (void *, uint64_t, int, uint32_t, hccl::Comm, hccl::Stream))               \
   X(HcclReduceScatter, reduceScatter,                                          \
     (void *, void *, uint64_t, int, int, hccl::Comm, hccl::Stream))            \
   X(HcclBatchSendRecv, sendAndReceive,                                         \

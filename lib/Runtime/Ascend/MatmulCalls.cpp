@@ -33,6 +33,16 @@ struct Product {
   char *c;
 };
 
+hp_status checkKind(int64_t dtype, int64_t activation) {
+  if (dtype != HP_F16 && dtype != HP_BF16 && dtype != HP_F32)
+    return fail(HP_UNIMPLEMENTED,
+                "matmul: Ascend multiplies f16, bf16 and f32");
+  if (activation != HP_ACT_NONE)
+    return fail(HP_UNIMPLEMENTED, "matmul: CANN's products have no activation; "
+                                  "the compiler writes a fragment for it");
+  return HP_OK;
+}
+
 hp_status checkProduct(const hp_matmul_desc &desc) {
   if (desc.struct_size < sizeof(hp_matmul_desc))
     return fail(HP_INVALID_ARGUMENT,
@@ -40,9 +50,6 @@ hp_status checkProduct(const hp_matmul_desc &desc) {
                 sizeof(hp_matmul_desc),
                 static_cast<unsigned long long>(desc.struct_size));
   bool half = desc.dtype == HP_F16 || desc.dtype == HP_BF16;
-  if (!half && desc.dtype != HP_F32)
-    return fail(HP_UNIMPLEMENTED,
-                "matmul: Ascend multiplies f16, bf16 and f32");
   if (desc.out_dtype != desc.dtype && !(half && desc.out_dtype == HP_F32))
     return fail(HP_UNIMPLEMENTED,
                 "matmul: expected a result of the operands' type, or f32 for "
@@ -55,9 +62,9 @@ hp_status checkProduct(const hp_matmul_desc &desc) {
   if (bad)
     return fail(HP_INVALID_ARGUMENT,
                 "matmul: expected extents, strides and an activation in range");
-  if (desc.activation != HP_ACT_NONE)
-    return fail(HP_UNIMPLEMENTED, "matmul: CANN's products have no activation; "
-                                  "the compiler writes a fragment for it");
+  if (hp_status status = checkKind(desc.dtype, desc.activation);
+      status != HP_OK)
+    return status;
   return HP_OK;
 }
 
@@ -197,6 +204,10 @@ hp_status clearResult(Device &device, const hp_matmul_desc &desc,
 }
 
 } // namespace
+
+hp_status canMultiply(int64_t dtype, int64_t activation) {
+  return checkKind(dtype, activation);
+}
 
 hp_status multiply(Device &device, const hp_matmul_desc &desc,
                    StreamHandle stream) {

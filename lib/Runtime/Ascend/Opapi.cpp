@@ -7,8 +7,6 @@
 
 namespace hyperparallel::runtime::ascend {
 
-using cuda::fail;
-
 Opapi &opapi() {
   static Opapi library;
   return library;

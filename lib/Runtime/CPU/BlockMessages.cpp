@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- BlockMessages.cpp - Messages that are blocks of a tensor ----------===//
 //
-// A value that goes from one group to another is split differently on both
-// sides. Each device walks over its own entries of a table, and sends or
-// receives one message for each: straight from or to the tensor where the block
-// is contiguous, else packed. A packet is blocks of several tensors in one
-// message. Follows the rules of GeneratedCode.h.
+// Each device walks over its own entries of a table (TensorBlocks.h), and sends
+// or receives one message for each: straight from or to the tensor where the
+// block is contiguous, else packed. A packet is blocks of several tensors in
+// one message. Follows the rules of GeneratedCode.h.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/CPU/GeneratedCode.h"
 #include "lib/Runtime/CPU/SideStream.h"
 #include "lib/Runtime/Status.h"
+#include "lib/Runtime/TensorBlocks.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,94 +20,12 @@
 using namespace hyperparallel::runtime;
 
 namespace {
-/// The tensor that a device holds, and the table of all devices of its group.
-struct Blocks {
-  char *buffer;
-  int64_t rank;
-  const int64_t *shape;
-  int64_t elementBytes;
-  const int64_t *table;
-  int64_t count;
-  int64_t tag;
+/// The tensor that a device holds, as a call of the program names it.
+struct Blocks : TensorBlocks {
   const char *label = threadState().label;
-
-  int64_t stride() const { return 2 + 2 * rank; }
 };
-
-/// One block in a tensor: equal runs of bytes.
-class Block {
-public:
-  Block(const Blocks &blocks, const int64_t *offsets, const int64_t *sizes)
-      : blocks(blocks), sizes(sizes) {
-    // Dimensions from `inner` on are whole, so that runs reach over them.
-    inner = blocks.rank;
-    run = blocks.elementBytes;
-    int64_t bytes = blocks.elementBytes;
-    for (int64_t dim = blocks.rank - 1; dim >= 0; --dim) {
-      begin += offsets[dim] * bytes;
-      if (inner == dim + 1 &&
-          (dim + 1 == blocks.rank || sizes[dim + 1] == blocks.shape[dim + 1])) {
-        run *= sizes[dim];
-        inner = dim;
-      }
-      count *= sizes[dim];
-      bytes *= blocks.shape[dim];
-    }
-  }
-
-  int64_t bytes() const { return count * blocks.elementBytes; }
-  bool isContiguous() const { return run == bytes(); }
-  char *first() const { return blocks.buffer + begin; }
-
-  /// Calls `move` with the place in the tensor, and that in the message, of
-  /// every run.
-  template <typename Move>
-  void forEachRun(Move move) const {
-    int64_t runs = bytes() / run;
-    for (int64_t index = 0; index < runs; ++index) {
-      int64_t rest = index, stride = blocks.elementBytes, at = begin;
-      for (int64_t dim = blocks.rank - 1; dim >= 0; --dim) {
-        if (dim < inner) {
-          at += rest % sizes[dim] * stride;
-          rest /= sizes[dim];
-        }
-        stride *= blocks.shape[dim];
-      }
-      move(blocks.buffer + at, index * run, run);
-    }
-  }
-
-private:
-  const Blocks &blocks;
-  const int64_t *sizes;
-  int64_t inner, run, begin = 0, count = 1;
-};
+using Block = TensorBlock;
 } // namespace
-
-static hp_status checkBlocks(const char *what, const Blocks &blocks) {
-  if (blocks.rank < 0 || blocks.elementBytes < 1 || blocks.count < 0)
-    return fail(HP_INVALID_ARGUMENT,
-                "%s: expected dimensions, bytes and blocks but got %lld, %lld "
-                "and %lld",
-                what, static_cast<long long>(blocks.rank),
-                static_cast<long long>(blocks.elementBytes),
-                static_cast<long long>(blocks.count));
-  const int64_t *entry = blocks.table;
-  for (int64_t number = 0; number < blocks.count;
-       ++number, entry += blocks.stride())
-    for (int64_t dim = 0; dim < blocks.rank; ++dim) {
-      int64_t offset = entry[2 + dim], size = entry[2 + blocks.rank + dim];
-      if (offset < 0 || size < 1 || offset + size > blocks.shape[dim])
-        return fail(HP_INVALID_ARGUMENT,
-                    "%s: block %lld: expected a part of the %lld elements of "
-                    "dimension %lld but got %lld from %lld on",
-                    what, static_cast<long long>(number),
-                    static_cast<long long>(blocks.shape[dim]),
-                    static_cast<long long>(dim), static_cast<long long>(size),
-                    static_cast<long long>(offset));
-    }
-  return HP_OK;
-}
 
 static Call makeMessage(hp_collective kind, const Blocks &blocks,
                         const Block &block, int64_t peer) {
@@ -159,7 +77,7 @@ static hp_status forOwnBlocks(Device &device, const char *what,
                               const Blocks &all, Move move) {
   hp_status status = mayCall(device, what);
   if (status == HP_OK)
-    status = checkBlocks(what, all);
+    status = all.check(what);
   if (status != HP_OK)
     return status;
   return perform(device, [blocks = all, move](Lane &lane) {
@@ -207,7 +125,7 @@ static hp_status readPackets(Device &device, const char *what,
   for (int64_t number = 0; status == HP_OK && number < count; ++number) {
     Blocks blocks = {buffers[number],      words[0], words + 3, words[1],
                      words + 3 + words[0], words[2], tag};
-    status = checkBlocks(what, blocks);
+    status = blocks.check(what);
     const int64_t *entry = blocks.table;
     for (int64_t at = 0; status == HP_OK && at < blocks.count;
          ++at, entry += blocks.stride()) {

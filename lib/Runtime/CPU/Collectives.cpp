@@ -4,6 +4,7 @@
 #include "lib/Runtime/CPU/Device.h"
 #include "lib/Runtime/CPU/Reduce.h"
 #include "lib/Runtime/CPU/SideStream.h"
+#include "lib/Runtime/MeshAxes.h"
 #include "lib/Runtime/Status.h"
 
 #include <algorithm>
@@ -110,54 +111,15 @@ void Collectives::dropChannel(const std::vector<int64_t> &key) {
   channels.erase(key);
 }
 
-static std::string describeAxes(const hp_axis *axes, int64_t numAxes) {
-  std::string text = "[";
-  for (int64_t i = 0; i < numAxes; ++i)
-    text += (i ? ", " : "") + std::to_string(axes[i].size) + " at stride " +
-            std::to_string(axes[i].stride);
-  return text + "]";
-}
-
-/// Axes must cut the device ids into whole, disjoint digits.
-static hp_status checkAxes(const hp_axis *axes, int64_t numAxes,
-                           int64_t meshSize) {
-  std::vector<hp_axis> sorted(axes, axes + numAxes);
-  std::sort(
-      sorted.begin(), sorted.end(),
-      [](const hp_axis &a, const hp_axis &b) { return a.stride < b.stride; });
-  int64_t below = 1;
-  for (const hp_axis &axis : sorted) {
-    if (axis.stride < 1 || axis.size < 1 || axis.stride % below != 0 ||
-        axis.size > meshSize / axis.stride ||
-        meshSize % (axis.stride * axis.size) != 0)
-      return fail(HP_INVALID_ARGUMENT,
-                  "axes %s are no disjoint axes of a mesh of %lld devices",
-                  describeAxes(axes, numAxes).c_str(),
-                  static_cast<long long>(meshSize));
-    below = axis.stride * axis.size;
-  }
-  return HP_OK;
-}
-
-static int64_t coordinate(int64_t id, const hp_axis &axis) {
-  return id / axis.stride % axis.size;
-}
-
 /// Replaces the coordinates along `axes` by the digits of `index`.
 static int64_t withIndex(int64_t id, const std::vector<hp_axis> &axes,
                          int64_t index) {
-  for (size_t i = axes.size(); i-- > 0;) {
-    id += (index % axes[i].size - coordinate(id, axes[i])) * axes[i].stride;
-    index /= axes[i].size;
-  }
-  return id;
+  return withIndexAlong(id, axes.data(), static_cast<int64_t>(axes.size()),
+                        index);
 }
 
 static int64_t indexOf(int64_t id, const std::vector<hp_axis> &axes) {
-  int64_t index = 0;
-  for (const hp_axis &axis : axes)
-    index = index * axis.size + coordinate(id, axis);
-  return index;
+  return indexAlong(id, axes.data(), static_cast<int64_t>(axes.size()));
 }
 
 static std::vector<hp_axis> withoutTrivial(const hp_axis *axes,

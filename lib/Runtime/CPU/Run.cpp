@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- Run.cpp - Starts, ends and stops runs of compiled programs --------===//
 
+#include "lib/Runtime/ArgumentChecks.h"
+#include "lib/Runtime/CPU/Device.h"
 #include "lib/Runtime/CPU/SideStream.h"
 #include "lib/Runtime/Status.h"
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 
 namespace hyperparallel::runtime {
 
@@ -167,47 +168,6 @@ void deviceMain(Device &device) {
 // The host's side
 //===----------------------------------------------------------------------===//
 
-static hp_status checkLaunches(Context &context, const hp_launch *launches,
-                               int64_t count) {
-  int64_t available = static_cast<int64_t>(context.devices.size());
-  if (!launches || count < 1)
-    return fail(HP_INVALID_ARGUMENT, "expected one launch at least");
-  std::set<int64_t> devices;
-  std::map<int64_t, std::set<int64_t>> ranks;
-  for (int64_t i = 0; i < count; ++i) {
-    const hp_launch &launch = launches[i];
-    bool isElsewhere = launch.device >= 0 && launch.device < available &&
-                       isRemote(*context.devices[launch.device]);
-    if (launch.struct_size < sizeof(hp_launch) ||
-        (!isElsewhere && (!launch.program || !launch.entry)))
-      return fail(HP_INVALID_ARGUMENT,
-                  "launch %lld: expected struct_size, a program and an entry",
-                  static_cast<long long>(i));
-    if (launch.device < 0 || launch.device >= available)
-      return fail(HP_INVALID_ARGUMENT,
-                  "launch %lld: expected a device below %lld but got %lld",
-                  static_cast<long long>(i), static_cast<long long>(available),
-                  static_cast<long long>(launch.device));
-    if (!devices.insert(launch.device).second)
-      return fail(HP_INVALID_ARGUMENT, "device %lld has more than one launch",
-                  static_cast<long long>(launch.device));
-    if (!ranks[launch.group].insert(launch.rank).second)
-      return fail(HP_INVALID_ARGUMENT,
-                  "group %lld has more than one launch of rank %lld",
-                  static_cast<long long>(launch.group),
-                  static_cast<long long>(launch.rank));
-  }
-  for (const auto &entry : ranks)
-    if (*entry.second.begin() != 0 ||
-        *entry.second.rbegin() + 1 != static_cast<int64_t>(entry.second.size()))
-      return fail(HP_INVALID_ARGUMENT,
-                  "group %lld: expected ranks 0 to %zu but got %lld to %lld",
-                  static_cast<long long>(entry.first), entry.second.size() - 1,
-                  static_cast<long long>(*entry.second.begin()),
-                  static_cast<long long>(*entry.second.rbegin()));
-  return HP_OK;
-}
-
 /// True if the launches give every device the place that it had in the last
 /// run.
 static bool sameLayout(const Run &run, const hp_launch *launches,
@@ -290,7 +250,9 @@ void stopRun(Context &context, hp_status status, const std::string &text) {
 }
 
 hp_status startRun(Context &context, const hp_launch *launches, int64_t count) {
-  hp_status status = checkLaunches(context, launches, count);
+  hp_status status = checkLaunches(
+      launches, count, static_cast<int64_t>(context.devices.size()),
+      [&](int64_t device) { return isRemote(*context.devices[device]); });
   std::vector<hp_entry_fn> entries(count > 0 ? count : 0);
   for (int64_t i = 0; status == HP_OK && i < count; ++i)
     if (!isRemote(*context.devices[launches[i].device]))

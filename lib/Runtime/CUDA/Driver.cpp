@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "lib/Runtime/CUDA/Driver.h"
-#include "lib/Runtime/hp_backend.h"
 
 #include <dlfcn.h>
 

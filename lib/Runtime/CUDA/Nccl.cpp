@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "lib/Runtime/CUDA/Nccl.h"
+#include "lib/Runtime/ElementTypes.h"
 
 #include <dlfcn.h>
 

@@ -20,6 +20,8 @@
 //      is issued: what is there too early costs memory.
 //   3. Sends and receives keep their order among each other, which was proved
 //      free of deadlock; a receive does not hold back a later send.
+//      Small ones to or from the same group that are sent, or read, less than a
+//      latency apart go to one place, where they can travel together.
 //   4. What takes no time (views) goes where it is needed.
 //
 // In, out: local form. Cost: O(n log n) in the ops of a block.
@@ -36,6 +38,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
+#include <cmath>
 
 namespace mlir::hyperparallel::hypershard {
 #define GEN_PASS_DEF_REORDERCOLLECTIVESPASS
@@ -65,6 +68,9 @@ struct Item {
   /// The stream of a collective, so to say.
   unsigned stream = 0;
   bool isMessage = false;
+  /// Of a message that is cheaper to pack than to send alone.
+  bool isSmall = false;
+  StringRef peer;
   /// It is issued before the item of this number, at the earliest and as
   /// chosen.
   unsigned earliest = 0, place = 0;
@@ -95,6 +101,8 @@ private:
   Block &block;
   CostModel &model;
   std::vector<Item> items;
+  /// When each item begins if only what computes takes time, and the end.
+  std::vector<double> begins;
 };
 
 struct ReorderCollectivesPass final
@@ -137,6 +145,13 @@ void BlockOrder::readItem(Item &item) {
                   op->getNumRegions() == 0;
     item.placing = isFree ? Placing::Free : Placing::Kept;
     return;
+  }
+  if (item.isMessage) {
+    CommunicationCost cost(model.getCommunicationParameters());
+    Movement message = movement.getMovement();
+    item.peer = message.peer;
+    item.isSmall = cost.copySeconds(4 * int64_t(message.bytes)) <
+                   model.getCommunicationParameters().levels.back().latency;
   }
   bool grows = bytesOf(op->getResultTypes()) > bytesOf(op->getOperandTypes());
   item.placing = grows ? Placing::Late : Placing::Early;
@@ -193,8 +208,7 @@ void BlockOrder::findReaders() {
 
 void BlockOrder::placeLate() {
   unsigned end = items.size();
-  // When each item begins if only what computes takes time.
-  std::vector<double> begins(end + 1, 0);
+  begins.assign(end + 1, 0);
   for (unsigned number = 0; number < end; ++number)
     begins[number + 1] =
         begins[number] +
@@ -254,6 +268,24 @@ void BlockOrder::orderMessages() {
         std::max(message->earliest, std::min(message->place, latest));
     latest = std::min(latest, message->place);
   }
+  // Sends wait for the next, receives come with the one before.
+  double latency = model.getCommunicationParameters().levels.back().latency;
+  auto goTogether = [&](const Item &one, const Item &other) {
+    bool isSend = one.placing == Placing::Early;
+    double apart = isSend ? begins[other.place] - begins[one.place]
+                          : begins[other.reader] - begins[one.reader];
+    return one.isSmall && other.isSmall && one.placing == other.placing &&
+           one.peer == other.peer && std::abs(apart) < latency;
+  };
+  for (size_t at = messages.size(); at-- > 1;)
+    if (messages[at]->placing == Placing::Early &&
+        goTogether(*messages[at - 1], *messages[at]))
+      messages[at - 1]->place = messages[at]->place;
+  for (size_t at = 1; at < messages.size(); ++at)
+    if (messages[at]->placing == Placing::Late &&
+        goTogether(*messages[at - 1], *messages[at]))
+      messages[at]->place =
+          std::max(messages[at]->earliest, messages[at - 1]->place);
 }
 
 void BlockOrder::choose() {

@@ -105,6 +105,8 @@ def PlanTransfersPass : Pass<"offload-plan-transfers", "ModuleOp"> {
     Option<"capacity", "capacity", "int64_t", "0",
            "Bytes of device memory; 0: what the machine says">,
     Option<"entry", "entry", "std::string", "\"main\"", "The entry function">,
+    Option<"recompute", "recompute", "bool", "true",
+           "Compute a value again where that is faster than copying it">,
     Option<"report", "report", "std::string", "\"\"",
            "File to write the plan's figures to, as JSON">,
   ];

@@ -106,7 +106,8 @@ def _placement_lines(plan: ResolvedPlan, machine: Machine | None, every: bool) -
         return lines + [f"  in {tier}: {_names(sorted(names))}" for tier, names in by_tier.items()]
     groups: dict[tuple[object, ...], list[Streaming]] = {}
     for streaming in streaming_of(plan, machine):
-        alike: tuple[object, ...] = (streaming.tier, streaming.local_bytes, streaming.hidden_tokens)
+        is_stored = streaming.store_seconds > 0
+        alike: tuple[object, ...] = (streaming.tier, streaming.local_bytes, streaming.hidden_tokens, is_stored)
         groups.setdefault((streaming.name, *alike) if every else alike, []).append(streaming)
     for group in groups.values():
         first = group[0]

@@ -72,7 +72,11 @@ class Preset:
         """The rules for this program on this mesh; none is required to match."""
         data, tensor = self._axes(mesh)
         if self.name == PresetName.MEGATRON:
-            made = [*_batch_rules(program, data, mesh), *_megatron_rules(program, data, tensor, self.fsdp)]
+            made = [
+                *_batch_rules(program, data, mesh),
+                *_megatron_rules(program, data, tensor, self.fsdp),
+                *_cache_rules(program, data, tensor, mesh),
+            ]
         elif self.name == PresetName.FSDP:
             made = [*_batch_rules(program, data, mesh), _fsdp_rule(data)]
         else:
@@ -177,6 +181,30 @@ def _batch_rules(program: Program, data: tuple[str, ...], mesh: Mesh) -> list[Ru
     if len(alike) == len(inputs) == len(program.of_kind(TensorKind.INPUT)):
         return [_rule("input:**", spec, note)]
     return [_rule(f"input:{tensor.name}", spec, note) for tensor in alike]
+
+
+def _cache_rules(program: Program, data: tuple[str, ...], tensor: tuple[str, ...], mesh: Mesh) -> list[Rule]:
+    """Key-value caches [batch, heads, length, width] are split as what is computed of them: batch and heads, where even."""
+    rules: list[Rule] = []
+    by_shape: dict[tuple[int, ...], list[str]] = {}
+    for cache in program.of_kind(TensorKind.CACHE):
+        if len(cache.shape) == 4:
+            by_shape.setdefault(cache.shape, []).append(cache.name)
+    count = len(program.of_kind(TensorKind.CACHE))
+    for shape, names in by_shape.items():
+        dims = [
+            (dim, DimLayout(tuple(AxisRef(axis) for axis in axes)))
+            for dim, axes in ((0, data), (1, tensor))
+            if axes and shape[dim] % math.prod(mesh.size(axis) for axis in axes) == 0
+        ]
+        if not dims:
+            continue
+        text = ", ".join(
+            f"Shard({dim})@{','.join(axes)}" for dim, axes in ((0, data), (1, tensor)) if dim in dict(dims)
+        )
+        for pattern in ["**"] if len(names) == count else names:
+            rules.append(_rule(f"cache:{pattern}", Dims(tuple(dims), text=text), "batch and heads"))
+    return rules
 
 
 # Parameters -----------------------------------------------------------------------------------------------------------

@@ -108,6 +108,17 @@ func.func @swap(%a: tensor<8xf32> {hp.name = "a"}, %b: tensor<8xf32> {hp.name = 
   return %b, %a : tensor<8xf32>, tensor<8xf32>
 }
 
+// What a structured op may write over becomes its init.
+// CHECK-LABEL: func.func @over_its_input(
+// CHECK: %[[T:.*]] = linalg.exp
+// CHECK: linalg.log ins(%[[T]] : tensor<4xf32>) outs(%[[T]] : tensor<4xf32>)
+func.func @over_its_input(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %t = linalg.exp ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %r = linalg.log {hp.written_over = array<i64: 0, 0>} ins(%t : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
 // What a call may write over, its callee makes there; the mark is gone.
 // CHECK-LABEL: func.func private @half(
 // CHECK-SAME: %[[X:.*]]: tensor<4xf32> {bufferization.writable = true}

@@ -67,7 +67,7 @@ func.func @updated(%w: !below {hp.name = "w"}, %v: !below {hp.name = "v"}) -> (!
   // CHECK: %[[FETCHED:.*]] = bufferization.to_tensor
   %f = offload.prefetch %w : !below -> <tensor<4xf32>>
   %d = offload.wait %f : <tensor<4xf32>>
-  // CHECK: %[[NEXT:.*]] = linalg.exp ins(%[[FETCHED]] : tensor<4xf32>) outs(%[[FETCHED]] : tensor<4xf32>)
+  // CHECK: linalg.exp {hp.written_over = array<i64: 0, 0>} ins(%[[FETCHED]] : tensor<4xf32>)
   %e = tensor.empty() : tensor<4xf32>
   %next = linalg.exp ins(%d : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
   // CHECK: %[[TO:.*]] = bufferization.to_buffer %[[W]] read_only

@@ -28,6 +28,7 @@ int ncclCommDestroy(void *);
 int ncclAllGather(const void *, void *, size_t, int, void *, void *);
 int ncclAllReduce(const void *, void *, size_t, int, int, void *, void *);
 int ncclReduceScatter(const void *, void *, size_t, int, int, void *, void *);
+int ncclBroadcast(const void *, void *, size_t, int, int, void *, void *);
 int ncclSend(const void *, size_t, int, int, void *, void *);
 int ncclRecv(void *, size_t, int, int, void *, void *);
 int ncclGroupStart();
@@ -112,6 +113,14 @@ FAKE int HcclAllReduce(void *in, void *out, uint64_t count, int type, int how,
              ? refuse("no such element type or reduction")
              : convert(ncclAllReduce(in, out, count, typeOf(type),
                                      reductionOf(how), commOf(comm).inner,
+                                     stream));
+}
+FAKE int HcclBroadcast(void *buffer, uint64_t count, int type, uint32_t root,
+                       hccl::Comm comm, hccl::Stream stream) {
+  return typeOf(type) < 0 || root >= commOf(comm).size
+             ? refuse("no such element type or root")
+             : convert(ncclBroadcast(buffer, buffer, count, typeOf(type),
+                                     static_cast<int>(root), commOf(comm).inner,
                                      stream));
 }
 FAKE int HcclReduceScatter(void *in, void *out, uint64_t count, int type,

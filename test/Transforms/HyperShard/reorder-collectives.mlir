@@ -44,3 +44,37 @@ func.func @reduces_early(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> (tenso
   %r1 = hypershard.all_reduce %g1 over @m {"dp"} <sum> : tensor<64x64xf32> -> tensor<64x64xf32>
   return %v, %r1 : tensor<4096xf32>, tensor<64x64xf32>
 }
+
+// -----
+
+// A send is issued when its operand is there; small ones that are a moment apart wait for each other, and small receives
+// come together, one reader ahead. Their order among each other stays.
+#t = #hypermpmd.topology<"a" = <["dp"=1]>, "b" = <["dp"=1]>>
+module attributes {hypermpmd.topology = #t, hypermpmd.group = "a"} {
+  func.func private @work(%x: tensor<512x512xf32>) -> tensor<512x512xf32> {
+    %0 = linalg.matmul ins(%x, %x : tensor<512x512xf32>, tensor<512x512xf32>) outs(%x : tensor<512x512xf32>) -> tensor<512x512xf32>
+    return %0 : tensor<512x512xf32>
+  }
+  // CHECK-LABEL: func.func @messages(
+  func.func @messages(%x: tensor<512x512xf32>, %a: tensor<4xf32>) -> (tensor<512x512xf32>, tensor<4xf32>, tensor<4xf32>) {
+    // CHECK-NEXT: %[[E:.*]] = math.exp %arg1
+    // CHECK-NEXT: hypermpmd.send %arg1 to "b" tag 0
+    // CHECK-NEXT: hypermpmd.send %[[E]] to "b" tag 1
+    // CHECK-NEXT: %[[R0:.*]] = hypermpmd.recv from "b" tag 0
+    // CHECK-NEXT: %[[R1:.*]] = hypermpmd.recv from "b" tag 1
+    // CHECK-NEXT: %[[X:.*]] = call @work(%arg0)
+    // CHECK-NEXT: %[[Y:.*]] = call @work(%[[X]])
+    // CHECK-NEXT: math.exp %[[R0]]
+    // CHECK-NEXT: math.exp %[[R1]]
+    %e = math.exp %a : tensor<4xf32>
+    %y = call @work(%x) : (tensor<512x512xf32>) -> tensor<512x512xf32>
+    %z = call @work(%y) : (tensor<512x512xf32>) -> tensor<512x512xf32>
+    hypermpmd.send %a to "b" tag 0 : tensor<4xf32>
+    hypermpmd.send %e to "b" tag 1 : tensor<4xf32>
+    %0 = hypermpmd.recv from "b" tag 0 : tensor<4xf32>
+    %1 = math.exp %0 : tensor<4xf32>
+    %2 = hypermpmd.recv from "b" tag 1 : tensor<4xf32>
+    %3 = math.exp %2 : tensor<4xf32>
+    return %z, %1, %3 : tensor<512x512xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+}

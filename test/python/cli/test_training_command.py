@@ -44,7 +44,9 @@ def test_steps_are_a_training(hp: Callable[..., Any], tmp_path: Path) -> None:
 def test_words_that_do_not_fit(hp: Callable[..., Any], model_dir: Path, tmp_path: Path) -> None:
     outcome = hp("run", model_dir, "--preset", "fsdp", "--mesh", "dp=2", "--steps", "2")
     assert outcome.status == 1
-    assert "keeps nothing from step to step; --steps is for a model file whose build() returns a Training" in outcome.err
+    assert (
+        "keeps nothing from step to step; --steps is for a model file whose build() returns a Training" in outcome.err
+    )
     file = EXAMPLES / "mlp_train.py"
     outcome = hp("run", file, *SMALL, "--preset", "fsdp", "--mesh", "dp=2", "--repeat", "2")
     assert outcome.status == 1
