@@ -3,10 +3,12 @@
 
     python benchmarks/compile_scale.py --model llama-405b --devices 1024 --json
     python benchmarks/compile_scale.py --model llama-405b --devices 1024 --train --json
+    python benchmarks/compile_scale.py --model llama-405b --devices 1024 --train --stages 8 --json
     python benchmarks/compile_scale.py --model llama-405b --devices 1024 --flat --layers 8,32,126 --json
 
 With ``--flat`` every block is inlined, so that nothing is shared between layers, and time per op shows whether a
-pass is linear. Nothing is allocated: the model is imported on tensors without storage.
+pass is linear. With ``--stages`` a training step of twice as many microbatches is split over so many groups of devices.
+Nothing is allocated: the model is imported on tensors without storage.
 """
 
 from __future__ import annotations
@@ -54,8 +56,12 @@ def _peak_bytes() -> int:
     return 0
 
 
-def measure(model: str, devices: int, layers: int | None, flat: bool, train: bool) -> dict[str, Any]:
+def measure(
+    model: str, devices: int, layers: int | None, flat: bool, train: bool, stages: int | None
+) -> dict[str, Any]:
     """Import, plan, and partition a model; returns what each phase took."""
+    if stages is not None:
+        return measure_stages(model, devices, layers, stages)
     from hyperparallel.compile import describe_program
     from hyperparallel.frontend.model_file import load_model_file
     from hyperparallel.frontend.torch import import_model
@@ -110,6 +116,47 @@ def measure(model: str, devices: int, layers: int | None, flat: bool, train: boo
     }
 
 
+def measure_stages(model: str, devices: int, layers: int | None, stages: int) -> dict[str, Any]:
+    """Import a training step, and split it over groups of devices up to the programs of one device."""
+    from hyperparallel.compile import describe_program
+    from hyperparallel.frontend.model_file import load_model_file
+    from hyperparallel.frontend.training import import_training
+    from hyperparallel.mpmd.compiling import split_model
+    from hyperparallel.plan import GroupedPlan, Plan
+
+    _, file, _, tensor = MODELS[model]
+    data = devices // (stages * tensor)
+    if data * stages * tensor != devices:
+        raise SystemExit(f"compile_scale: expected a multiple of {stages * tensor} devices but got {devices}")
+    meter, seconds = Meter(), dict[str, float]()
+    begin = time.perf_counter()
+    microbatches = 2 * stages
+    overrides = {"microbatches": microbatches, "batch": microbatches * data}
+    with meter.phase("build"):
+        sizes = overrides if layers is None else {**overrides, "layers": layers}
+        loaded = load_model_file(ROOT / "examples" / file, sizes)
+    assert loaded.training is not None
+    with meter.phase("import"):
+        imported = import_training(loaded.module, loaded.args, loaded.kwargs, training=loaded.training, name=model)
+    with meter.phase("plan"):
+        mesh = {"pp": stages, "dp": data, "tp": tensor}
+        plan = Plan(mesh=mesh, preset="megatron", schedule="1f1b").fit(describe_program(imported), None, devices)
+    assert isinstance(plan, GroupedPlan)
+    with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary, meter.phase("groups"):
+        split_model(imported, plan, Path(temporary), seconds=seconds)
+    return {
+        "model": model,
+        "layers": len({block.path for block in imported.blocks}),
+        "train": True,
+        "mesh": mesh,
+        "microbatches": microbatches,
+        "phases": meter.phases,
+        "groups_seconds": seconds,
+        "peak_gib": max([entry["peak_gib"] for entry in meter.phases.values()]),
+        "total_seconds": time.perf_counter() - begin,
+    }
+
+
 def _inline(module: Any, context: Any) -> None:
     from mlir.passmanager import PassManager
 
@@ -143,16 +190,17 @@ def main() -> None:
     parser.add_argument("--layers", help="numbers of layers, such as 8,126 (default: the model's own)")
     parser.add_argument("--flat", action="store_true", help="inline every block")
     parser.add_argument("--train", action="store_true", help="a training step: forward, backward and update")
+    parser.add_argument("--stages", type=int, metavar="N", help="of a training step: so many groups of devices")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     arguments = parser.parse_args()
     layers = [int(text) for text in arguments.layers.split(",")] if arguments.layers else [None]
     for count in layers:
-        result = measure(arguments.model, arguments.devices, count, arguments.flat, arguments.train)
+        result = measure(arguments.model, arguments.devices, count, arguments.flat, arguments.train, arguments.stages)
         if arguments.json:
             print(json.dumps(result), flush=True)
             continue
-        kind = "flat" if result["flat"] else "in blocks"
-        print(f"{result['model']}, {result['layers']} layers, {result['ops']} ops {kind}, mesh {result['mesh']}")
+        kind = f"{result['ops']} ops" if "ops" in result else f"{result['microbatches']} microbatches"
+        print(f"{result['model']}, {result['layers']} layers, {kind}, mesh {result['mesh']}")
         for name, entry in result["phases"].items():
             wall, busy = entry["seconds"], entry["cpu_seconds"]
             print(f"  {name:<12} {wall:8.2f} s  {busy:8.2f} s cpu  {entry['peak_gib']:6.2f} GiB")

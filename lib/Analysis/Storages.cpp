@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // One walk over a block, in order:
-//   1. an op that costs nothing and takes a tensor is a view: its results are
-//   in
-//      the storage of its first tensor operand;
+//   1. an op that starts no kernel and no task (CostOpInterface: it is free)
+//   and
+//      takes a tensor is a view: its results are in the storage of its first
+//      tensor operand; a task of no seconds is none;
 //   2. an op that has nothing but scalars and declarations (an empty tensor, a
 //      fill) is a declaration: it takes no memory, each of its uses has its
 //      own;
@@ -204,7 +205,9 @@ void StorageBuilder::visit(Operation *op, uint32_t position, Storages &result) {
       if (declarations.contains(init))
         read.remove(init);
 
-  bool isFree = !isa<MovementOpInterface>(op) && model.getCost(op).seconds <= 0;
+  // A task that takes no time is one; what starts nothing is a view.
+  bool isFree =
+      !isa<MovementOpInterface>(op) && model.getCost(op).launches <= 0;
   if (isFree && !read.empty() && op->getNumRegions() == 0 &&
       !declarations.contains(read.front()) && op->getNumResults() > 0) {
     result.views.insert(op);

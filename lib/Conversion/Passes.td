@@ -173,7 +173,8 @@ def ConvertHyperMPMDToRuntime
   ];
   let dependentDialects = [
     "mlir::bufferization::BufferizationDialect", "mlir::func::FuncDialect",
-    "mlir::LLVM::LLVMDialect", "mlir::memref::MemRefDialect"
+    "mlir::LLVM::LLVMDialect", "mlir::memref::MemRefDialect",
+    "mlir::hyperparallel::stream::StreamDialect"
   ];
 }
 
@@ -214,6 +215,21 @@ def ConvertToLLVM : Pass<"hp-convert-to-llvm", "mlir::ModuleOp"> {
   let dependentDialects = ["mlir::LLVM::LLVMDialect"];
 }
 
+def ConvertStreamToRuntime
+    : Pass<"convert-stream-to-runtime", "mlir::ModuleOp"> {
+  let summary = "Turns streams into calls of the runtime";
+  let description = [{
+    `stream.on` becomes its call between `hp_rt_stream_begin` and
+    `hp_rt_stream_end`, `stream.record` `hp_rt_stream_mark`, `stream.wait`
+    `hp_rt_stream_wait`. Attributes of the dialect are removed.
+  }];
+  let statistics = [
+    Statistic<"numQueued", "num-queued", "Calls on a stream">,
+    Statistic<"numMarks", "num-marks", "Records converted">
+  ];
+  let dependentDialects = ["mlir::LLVM::LLVMDialect"];
+}
+
 def ConvertHyperShardToRuntime
     : Pass<"convert-hypershard-to-runtime", "mlir::ModuleOp"> {
   let summary = "Turns local collectives into calls of the runtime";
@@ -228,6 +244,7 @@ def ConvertHyperShardToRuntime
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::bufferization::BufferizationDialect",
     "mlir::func::FuncDialect", "mlir::LLVM::LLVMDialect",
+    "mlir::hyperparallel::stream::StreamDialect",
     "mlir::memref::MemRefDialect", "mlir::tensor::TensorDialect"
   ];
 }
@@ -254,7 +271,9 @@ def FormDeviceKernels : Pass<"hp-form-device-kernels", "mlir::ModuleOp"> {
     Groups structured ops as `hp-form-kernels` does, and writes each group as one
     private function that all threads of all blocks run: a thread for 16 bytes'
     worth of neighbouring elements, or a block for a row, whose threads share its
-    contiguous loop and combine their parts of reductions. The function carries
+    contiguous loop and combine their parts of reductions. A loop that looks up
+    in memory where it goes on (that of `indexing.scatter_add`) is one kernel,
+    of which a thread does an element of all iterations. The function carries
     `hp.kernel` and `hp.geometry = [blocks, threads of a block]`.
   }];
   let statistics = [
@@ -264,7 +283,9 @@ def FormDeviceKernels : Pass<"hp-form-device-kernels", "mlir::ModuleOp"> {
     Statistic<"numColumns", "num-columns", "Of them, a thread for a reduction">,
     Statistic<"numRows", "num-rows", "Of them, a block for a row">,
     Statistic<"numSerial", "num-serial",
-              "Of them, a thread for a row: no single combiner">
+              "Of them, a thread for a row: no single combiner">,
+    Statistic<"numLoops", "num-loops",
+              "Of them, a thread for an element of all iterations of a loop">
   ];
   let dependentDialects = [
     "mlir::affine::AffineDialect", "mlir::arith::ArithDialect",

@@ -11,8 +11,9 @@
 //   tensors   collectives to runtime calls, matmuls made to read in place,
 //             elementwise chains fused
 //   buffers   one-shot bufferization, results to the caller's buffers, kernels
-//             formed, buffers freed after their last use, then placed in one
-//             piece of memory
+//             formed, buffers freed after their last use, collectives and
+//             messages put on streams, then buffers placed in one piece of
+//             memory
 //   loops     contractions to the runtime, math to polynomials, LLVM
 //
 //===----------------------------------------------------------------------===//
@@ -21,6 +22,7 @@
 
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Offload/Passes.h"
+#include "lib/Transforms/Stream/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -97,8 +99,14 @@ void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
   manager.addNestedPass<func::FuncOp>(
       bufferization::createOptimizeAllocationLivenessPass());
   manager.addPass(createConvertBufferizationToMemRefPass());
+  // How long buffers live follows from who waits for whom. The back end for
+  // devices with kernels has no hp_rt_stream_* yet, and orders by itself.
+  if (kernels == KernelKind::Loops)
+    manager.addPass(stream::createAssignStreamsPass());
   manager.addPass(offload::createAssignMemoryPass());
   manager.addPass(offload::createVerifyMemoryPass());
+  manager.addPass(stream::createVerifyStreamsPass());
+  manager.addPass(createConvertStreamToRuntime());
 }
 
 void addLoopPasses(OpPassManager &manager) {

@@ -43,6 +43,8 @@ static constexpr Phase kPhases[] = {
      "hypershard-partition-program,"
      "hypershard-optimize-collectives,"
      "canonicalize,cse,"
+     "hypershard-lift-collectives,"
+     "hypershard-reorder-collectives,"
      "hypershard-verify-partitioned"},
     {"hp-offload", "Phase 6: fit the program into the device's memory",
      "hp-fuse,"

@@ -7,6 +7,7 @@
 #include "dialects/HyperShard/HyperShard.h"
 #include "dialects/Indexing/Indexing.h"
 #include "dialects/Offload/Offload.h"
+#include "dialects/Stream/Stream.h"
 #include "dialects/Supernode/Supernode.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/ExternalModels/Costs.h"
@@ -18,6 +19,7 @@
 #include "lib/Transforms/HyperMPMD/Passes.h"
 #include "lib/Transforms/HyperShard/Passes.h"
 #include "lib/Transforms/Offload/Passes.h"
+#include "lib/Transforms/Stream/Passes.h"
 #include "lib/Transforms/TestAnalysis/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 
@@ -28,6 +30,7 @@ void hyperparallel::registerDialects(DialectRegistry &registry) {
   registry.insert<hypershard::HyperShardDialect>();
   registry.insert<indexing::IndexingDialect>();
   registry.insert<offload::OffloadDialect>();
+  registry.insert<stream::StreamDialect>();
   registry.insert<supernode::SupernodeDialect>();
   registerShardableModels(registry);
   registerCostModels(registry);
@@ -48,6 +51,8 @@ void hyperparallel::registerPasses() {
   hypershard::registerOptimizeCollectivesPass();
   hypershard::registerCombineAllReducesPass();
   hypershard::registerOverlapCollectivesPass();
+  hypershard::registerLiftCollectivesPass();
+  hypershard::registerReorderCollectivesPass();
   registerPhaseContractsPasses();
   registerPhasePipelines();
   hypershard::registerPartitionProgramPass();
@@ -60,5 +65,6 @@ void hyperparallel::registerPasses() {
   offload::registerVerifyTiersPass();
   offload::registerAssignMemoryPass();
   offload::registerVerifyMemoryPass();
+  stream::registerStreamPasses();
   registerPrintCostsPass();
 }

@@ -11,7 +11,7 @@
 // d bytes per second while copies take c of the memory's H goes on at
 // min(1, (H - c) / d) of its speed.
 //
-// Cost: O(links) for each copy.
+// Cost: O(links) for each copy; O(1) if links share nothing.
 //===----------------------------------------------------------------------===//
 #include "lib/Planner/Copies.h"
 
@@ -29,13 +29,24 @@ Copies::Copies(const Problem &problem) : problem(problem) {
     queues.back().link = &tier.out;
     queues.emplace_back();
     queues.back().link = &tier.in;
+    isShared |= tier.out.segment >= 0 || tier.in.segment >= 0;
   }
+  isShared |= problem.memoryBandwidth > 0;
 }
 
-void Copies::issue(uint32_t link, int64_t bytes, double *start, double *end) {
-  *end = std::numeric_limits<double>::infinity();
+void Copies::issue(uint32_t link, int64_t bytes, bool joined, double *start,
+                   double *end) {
   Queue &queue = queues[link];
-  queue.copies.push_back({bytes, start, end});
+  double latency =
+      queue.link->latency * double(problem.chunks(bytes) - (joined ? 1 : 0));
+  if (!isShared) {
+    *start = std::max(time, queue.free);
+    *end = queue.free =
+        *start + latency + double(bytes) / problem.rate(*queue.link);
+    return;
+  }
+  *end = std::numeric_limits<double>::infinity();
+  queue.copies.push_back({bytes, latency, start, end});
   if (queue.copies.size() == 1)
     begin(queue);
 }
@@ -43,7 +54,7 @@ void Copies::issue(uint32_t link, int64_t bytes, double *start, double *end) {
 void Copies::begin(Queue &queue) {
   const Copy &copy = queue.copies.front();
   *copy.start = time;
-  queue.next = time + queue.link->latency * double(problem.chunks(copy.bytes));
+  queue.next = time + copy.latency;
 }
 
 Copies::Queue *Copies::earliest() {
@@ -108,6 +119,10 @@ void Copies::finishStep(Queue &queue) {
 }
 
 void Copies::advance(double moment) {
+  if (!isShared) {
+    time = std::max(time, moment);
+    return;
+  }
   for (Queue *queue = earliest(); queue && queue->next <= moment;
        queue = earliest()) {
     time = std::max(time, queue->next);
@@ -117,6 +132,10 @@ void Copies::advance(double moment) {
 }
 
 void Copies::wait(const double *end) {
+  if (!isShared) {
+    time = std::max(time, *end);
+    return;
+  }
   while (*end > time) {
     Queue *queue = earliest();
     if (!queue)

@@ -26,8 +26,10 @@ public:
   static uint32_t inLink(uint32_t tier) { return 2 * tier + 1; }
 
   /// Queues a copy at the present moment; start and end are written to where
-  /// they point, when they are known.
-  void issue(uint32_t link, int64_t bytes, double *start, double *end);
+  /// they point, when they are known. One that is `joined` to the copy that was
+  /// issued before it on the link takes no latency of its own.
+  void issue(uint32_t link, int64_t bytes, bool joined, double *start,
+             double *end);
 
   double now() const { return time; }
   /// Time goes on to the moment.
@@ -41,6 +43,7 @@ public:
 private:
   struct Copy {
     int64_t bytes;
+    double latency;
     double *start, *end;
   };
   struct Queue {
@@ -50,6 +53,8 @@ private:
     /// Of the first copy: when its latency is over, or its flow ends.
     double next = 0;
     double remaining = 0, rate = 0, since = 0;
+    /// Where nothing is shared: when the last copy ends.
+    double free = 0;
   };
 
   void begin(Queue &queue);
@@ -63,6 +68,8 @@ private:
   double time = 0;
   std::vector<Queue> queues;
   double flow = 0;
+  /// Copies share no wire and slow nothing down: their ends are known at once.
+  bool isShared = false;
 };
 
 } // namespace mlir::hyperparallel::planner

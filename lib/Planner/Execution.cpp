@@ -9,11 +9,14 @@
 //   4. copies in with `before` i are waited for;
 //   5. the operation runs, after what is to be computed again for it.
 //
+// The copies that a slot issues on a link are submitted together, and take its
+// latency once.
+//
 // With spills over the end of the step, two steps run and the second is
 // reported: by then copies of the step before are under way as they will
 // always be.
 //
-// Cost: O(operations + spills log spills).
+// Cost: O(operations + spills), and that of the copies.
 //===----------------------------------------------------------------------===//
 #include "lib/Planner/Copies.h"
 #include "lib/Planner/Lifetimes.h"
@@ -30,22 +33,15 @@ class BySlot {
 public:
   template <typename Key, typename Then>
   BySlot(const std::vector<Spill> &spills, int32_t slots, Key key, Then then) {
-    first.assign(slots + 1, 0);
     std::vector<uint32_t> order(spills.size());
-    for (uint32_t i = 0; i < spills.size(); ++i) {
+    for (uint32_t i = 0; i < spills.size(); ++i)
       order[i] = i;
-      ++first[key(spills[i]) % slots + 1];
-    }
-    for (int32_t slot = 0; slot < slots; ++slot)
-      first[slot + 1] += first[slot];
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return std::make_pair(then(spills[a]), a) <
-             std::make_pair(then(spills[b]), b);
-    });
     numbers.resize(spills.size());
-    std::vector<uint32_t> place(first.begin(), first.end() - 1);
-    for (uint32_t number : order)
-      numbers[place[key(spills[number]) % slots]++] = number;
+    sortInto(order, numbers, 2 * slots,
+             [&](uint32_t i) { return then(spills[i]) + 1; });
+    sortInto(numbers, order, slots,
+             [&](uint32_t i) { return key(spills[i]) % slots; });
+    numbers.swap(order);
   }
 
   template <typename Visit>
@@ -55,6 +51,19 @@ public:
   }
 
 private:
+  /// Stable, by a number below `count`; `first` is where each begins.
+  template <typename Key>
+  void sortInto(const std::vector<uint32_t> &from, std::vector<uint32_t> &to,
+                int32_t count, Key key) {
+    first.assign(count + 2, 0);
+    for (uint32_t number : from)
+      ++first[key(number) + 2];
+    for (int32_t i = 2; i < count + 2; ++i)
+      first[i] += first[i - 1];
+    for (uint32_t number : from)
+      to[first[key(number) + 1]++] = number;
+  }
+
   std::vector<uint32_t> first, numbers;
 };
 
@@ -75,14 +84,17 @@ public:
         byBefore(
             spills, slots, [](const Spill &s) { return s.before; },
             [](const Spill &s) { return s.fetched; }),
-        copies(problem) {}
+        copies(problem), lastSlot(2 * problem.tiers.size(), -1) {}
 
   Execution run();
 
 private:
   void runSlot(int32_t slot);
-  bool copiesOut(const Spill &spill) const {
-    return !spill.isClean && !spill.recomputed;
+  void issue(uint32_t link, int32_t slot, uint32_t storage, double *start,
+             double *end) {
+    copies.issue(link, problem.storages[storage].bytes,
+                 /*joined=*/lastSlot[link] == slot, start, end);
+    lastSlot[link] = slot;
   }
 
   const Problem &problem;
@@ -90,6 +102,8 @@ private:
   int32_t slots;
   BySlot byIssued, byFreed, byFetched, byBefore;
   Copies copies;
+  /// By link: the slot that has issued a copy last.
+  std::vector<int32_t> lastSlot;
   Execution result;
 };
 
@@ -99,10 +113,9 @@ void Run::runSlot(int32_t slot) {
   result.reached[slot] = copies.now();
   byIssued.visit(slot, [&](uint32_t s) {
     const Spill &spill = spills[s];
-    if (copiesOut(spill))
-      copies.issue(Copies::outLink(spill.tier),
-                   problem.storages[spill.storage].bytes, &result.outStart[s],
-                   &result.outEnd[s]);
+    if (spill.copiesOut())
+      issue(Copies::outLink(spill.tier), slot, spill.storage,
+            &result.outStart[s], &result.outEnd[s]);
     else
       result.outStart[s] = result.outEnd[s] = copies.now();
   });
@@ -111,10 +124,11 @@ void Run::runSlot(int32_t slot) {
   result.waitsOut += result.taken[slot] - result.reached[slot];
   byFetched.visit(slot, [&](uint32_t s) {
     const Spill &spill = spills[s];
-    if (!spill.recomputed)
-      copies.issue(Copies::inLink(spill.tier),
-                   problem.storages[spill.storage].bytes, &result.inStart[s],
-                   &result.inEnd[s]);
+    if (spill.copiesIn())
+      issue(Copies::inLink(spill.tier), slot, spill.storage, &result.inStart[s],
+            &result.inEnd[s]);
+    else
+      result.inStart[s] = result.inEnd[s] = copies.now();
   });
   double again = 0;
   byBefore.visit(slot, [&](uint32_t s) {
@@ -153,6 +167,7 @@ Execution Run::run() {
   double begin = 0;
   for (int step = 0; step < (wraps ? 2 : 1); ++step) {
     begin = copies.now();
+    lastSlot.assign(lastSlot.size(), -1);
     result.waitsOut = result.waitsIn = result.slowedDown = 0;
     for (int32_t slot = 0; slot < slots; ++slot)
       runSlot(slot);

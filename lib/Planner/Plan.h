@@ -15,6 +15,9 @@
 // fetched), and so whether everything fits depends on integers only. A transfer
 // that is late costs time, never safety.
 //
+// freed = fetched: the storage never leaves. It is only copied out, early, so
+// that a later spill of it finds a valid copy below; nothing is copied in.
+//
 // after = -1 is the start of the step. A storage that is off at both ends (see
 // Storage::mayStartBelow) has a spill that goes on into the next step: slots
 // above n are those of the next one, slot n + 1 + i being slot i.
@@ -41,6 +44,8 @@ struct Spill {
 
   /// The slot at which it is issued.
   int32_t issued() const { return after + 1 + delay; }
+  bool copiesOut() const { return !isClean && !recomputed; }
+  bool copiesIn() const { return freed < fetched && !recomputed; }
 };
 
 /// When everything happens if a plan is carried out.

@@ -193,8 +193,13 @@ bool Planner::run(Draft &draft, std::string &how, Plan &plan) {
   goal = plan.boundSeconds * (1 + 1e-9);
   Draft kept;
   const std::vector<uint8_t> nearest = tiers;
-  for (OutwardOrder order :
-       {OutwardOrder::Longest, OutwardOrder::Mixed, OutwardOrder::KeepBusy}) {
+  for (Outward order :
+       {Outward{OutwardOrder::Longest}, Outward{OutwardOrder::Mixed},
+        Outward{OutwardOrder::KeepOutBusy},
+        Outward{OutwardOrder::KeepInBusy, 1.0 / 16},
+        Outward{OutwardOrder::KeepInBusy, 1.0 / 22}}) {
+    if (!kept.execution.start.empty() && kept.execution.seconds <= goal)
+      break;
     tiers = nearest;
     for (int round = 0; round < kTierRounds; ++round) {
       draft = solveForTiers();
@@ -245,13 +250,43 @@ Plan mlir::hyperparallel::planner::describePlan(const Problem &problem,
     plan.tierPeakBytes.push_back(*std::max_element(tier.begin(), tier.end()));
   for (const Spill &spill : spills) {
     int64_t bytes = problem.storages[spill.storage].bytes;
-    if (!spill.recomputed)
+    if (spill.copiesIn())
       plan.bytesIn += bytes;
-    if (!spill.recomputed && !spill.isClean)
+    if (spill.copiesOut())
       plan.bytesOut += bytes;
   }
   plan.spills = std::move(spills);
   return plan;
+}
+
+/// Drops early copies out that no later spill makes use of.
+static void dropIdleCopies(const Problem &problem, std::vector<Spill> &spills) {
+  Lifetimes lifetimes(problem, usesToRecompute(problem, spills));
+  std::vector<const Spill *> spillOf(lifetimes.gaps.size(), nullptr);
+  for (const Spill &spill : spills)
+    for (uint32_t g = lifetimes.firstGap[spill.storage];
+         g < lifetimes.firstGap[spill.storage + 1]; ++g)
+      if (lifetimes.gaps[g].after == spill.after)
+        spillOf[g] = &spill;
+  std::vector<bool> isIdle(spills.size(), false);
+  for (uint32_t s = 0; s + 1 < lifetimes.firstGap.size(); ++s) {
+    bool isWanted = false;
+    for (uint32_t g = lifetimes.firstGap[s + 1]; g-- > lifetimes.firstGap[s];) {
+      const Spill *spill = spillOf[g];
+      if (spill && !spill->recomputed) {
+        if (!spill->copiesIn() && (spill->isClean || !isWanted))
+          isIdle[spill - spills.data()] = true;
+        else
+          isWanted = spill->isClean;
+      }
+      isWanted &= !lifetimes.gaps[g].isWrittenBefore;
+    }
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < spills.size(); ++i)
+    if (!isIdle[i])
+      spills[kept++] = spills[i];
+  spills.resize(kept);
 }
 
 Plan mlir::hyperparallel::planner::makePlan(const Problem &problem) {
@@ -290,6 +325,7 @@ Plan mlir::hyperparallel::planner::makePlan(const Problem &problem) {
     plan.status = PlanStatus::TiersTooSmall;
     return plan;
   }
+  dropIdleCopies(problem, draft.spills);
   plan = describePlan(problem, std::move(draft.spills));
   plan.method = method;
   return plan;

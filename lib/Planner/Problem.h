@@ -56,7 +56,8 @@ struct Use {
 };
 
 /// One way between the device and a tier. A transfer of n bytes takes `latency`
-/// (for each chunk) + n / bandwidth when nothing else is on its segment.
+/// (for each chunk) + n / bandwidth when nothing else is on its segment;
+/// several that are submitted together take the latency once.
 struct Link {
   double latency = 0;
   double bandwidth = 0;

@@ -17,6 +17,9 @@
 //   4. What room is left is used: waits for copies out that would stall move
 //      to later slots, copies in to earlier ones, and spills that turn out to
 //      be needless are dropped.
+//   5. Copies in are issued at the first slot that has room and no earlier than
+//      those before them, and small copies out wait for the next one: copies of
+//      one slot are submitted together and share a latency.
 //
 // Only step 3 decides whether the plan is safe, and it knows integers only.
 // Cost: O((slots + gaps) log).
@@ -107,6 +110,7 @@ private:
   void fetchEarlier();
   bool servesLater(const Item &item) const;
   void dropNeedless();
+  void joinOut();
 
   const Problem &problem;
   const Lifetimes &lifetimes;
@@ -398,6 +402,8 @@ void Scheduler::fetchEarlier() {
   std::vector<int32_t> previous(problem.tiers.size(), 0);
   for (uint32_t i : byBefore) {
     Item &item = items[i];
+    if (item.freed >= item.fetched)
+      continue; // it stays
     int32_t shift = item.fetched >= slots ? slots : 0;
     int32_t from = std::max(item.freed - shift, 0);
     if (!shift)
@@ -438,8 +444,6 @@ void Scheduler::dropNeedless() {
   });
   for (uint32_t i : order) {
     Item &item = items[i];
-    if (choice.copiesEarly && servesLater(item))
-      continue;
     bool fits = true;
     forSlots(item.freed, item.fetched, slots, [&](int32_t a, int32_t b) {
       fits &= tree.max(a, b) <= capacity - item.bytes;
@@ -447,8 +451,35 @@ void Scheduler::dropNeedless() {
     if (!fits)
       continue;
     occupy(item.freed, item.fetched, item.bytes);
+    if (choice.copiesEarly && item.before < slots && servesLater(item)) {
+      item.freed = item.fetched = item.before;
+      continue;
+    }
     item.fetched = item.freed;
     isChosen[item.gap] = false;
+  }
+}
+
+/// Copies out that take less than the link's latency are issued with the next
+/// one, if that is no later than they would have begun to flow.
+void Scheduler::joinOut() {
+  std::vector<const Item *> next(problem.tiers.size(), nullptr);
+  for (auto it = byAfter.rbegin(); it != byAfter.rend(); ++it) {
+    Item &item = items[*it];
+    const Link &link = problem.tiers[item.tier].out;
+    if (!isChosen[item.gap] || item.isClean)
+      continue;
+    const Item *other = next[item.tier];
+    next[item.tier] = &item;
+    if (!other || link.latency <= 0 ||
+        double(item.bytes) > link.latency * problem.rate(link))
+      continue;
+    int32_t slot = other->after + 1 + other->delay;
+    if (slot <= item.after + 1 + item.delay || slot > item.freed ||
+        slot >= slots ||
+        clock.reached[slot] > clock.end[std::max(item.after, 0)] + link.latency)
+      continue;
+    item.delay = slot - item.after - 1;
   }
 }
 
@@ -482,6 +513,7 @@ bool Scheduler::run() {
   waitLater(/*onlyIfItStalls=*/true);
   fetchEarlier();
   waitLater(/*onlyIfItStalls=*/false);
+  joinOut();
   return true;
 }
 

@@ -28,8 +28,8 @@ struct Choice {
   std::vector<bool> isChosen;
   std::vector<uint8_t> tier;
   OutOrder outOrder = OutOrder::First;
-  /// Keep a spill that nothing needs but a later one of the same storage, which
-  /// finds its copy below: copied out early, when the link is free.
+  /// A spill that nothing needs but a later one of the same storage, which
+  /// finds its copy below, is kept as an early copy out, when the link is free.
   bool copiesEarly = false;
 };
 

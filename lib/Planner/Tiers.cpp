@@ -48,31 +48,31 @@ static std::vector<Stay> mix(const std::vector<Stay> &stays) {
   return result;
 }
 
-/// Those first that follow each other on the link without a wait.
+/// Those first that follow each other on the link without a wait: copies out
+/// from the step's beginning on, or copies in back from its last part, in which
+/// they would have nothing to hide behind if they are late.
 static std::vector<Stay> keepBusy(const Problem &problem, const Link &link,
+                                  bool isIn, double lastPart,
                                   const std::vector<Stay> &stays) {
   std::vector<double> times{0};
   for (const Operation &op : problem.operations)
     times.push_back(times.back() + op.seconds);
-  std::vector<size_t> order(stays.size());
-  for (size_t i = 0; i < order.size(); ++i)
-    order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::make_pair(stays[a].from, a) < std::make_pair(stays[b].from, b);
-  });
-  double free = 0;
-  std::vector<bool> isFirst(stays.size(), false);
-  for (size_t i : order) {
-    double begin = times[stays[i].from];
-    if (free > begin)
-      continue;
-    free =
-        begin + problem.seconds(link, problem.storages[stays[i].storage].bytes);
-    isFirst[i] = true;
-  }
+  auto begin = [&](const Stay &stay) {
+    return isIn ? times.back() - times[stay.to - 1] : times[stay.from];
+  };
+  std::vector<Stay> sorted = stays;
+  std::stable_sort(
+      sorted.begin(), sorted.end(),
+      [&](const Stay &a, const Stay &b) { return begin(a) < begin(b); });
+  double free = times.back() * lastPart;
   std::vector<Stay> result, rest;
-  for (size_t i : order)
-    (isFirst[i] ? result : rest).push_back(stays[i]);
+  for (const Stay &stay : sorted) {
+    bool isFirst = free <= begin(stay);
+    (isFirst ? result : rest).push_back(stay);
+    if (isFirst)
+      free = begin(stay) +
+             problem.seconds(link, problem.storages[stay.storage].bytes);
+  }
   rest = mix(rest);
   result.insert(result.end(), rest.begin(), rest.end());
   return result;
@@ -109,7 +109,7 @@ static std::vector<Stay> staysIn(uint32_t tier, const Problem &problem,
 }
 
 bool mlir::hyperparallel::planner::moveOutward(
-    const Problem &problem, const Lifetimes &lifetimes, OutwardOrder order,
+    const Problem &problem, const Lifetimes &lifetimes, Outward outward,
     std::vector<Spill> &spills, std::vector<uint8_t> &tiers, Plan &plan) {
   for (uint32_t t = 0; t < problem.tiers.size(); ++t) {
     int64_t capacity = problem.tiers[t].capacity;
@@ -122,10 +122,15 @@ bool mlir::hyperparallel::planner::moveOutward(
     change.pop_back();
     for (size_t slot = 1; slot < change.size(); ++slot)
       change[slot] += change[slot - 1];
-    if (order == OutwardOrder::Mixed)
+    if (outward.order == OutwardOrder::Mixed)
       stays = mix(stays);
-    if (order == OutwardOrder::KeepBusy && t + 1 < problem.tiers.size())
-      stays = keepBusy(problem, problem.tiers[t + 1].out, stays);
+    bool isIn = outward.order == OutwardOrder::KeepInBusy;
+    if ((isIn || outward.order == OutwardOrder::KeepOutBusy) &&
+        t + 1 < problem.tiers.size()) {
+      const Tier &next = problem.tiers[t + 1];
+      stays = keepBusy(problem, isIn ? next.in : next.out, isIn,
+                       outward.lastPart, stays);
+    }
     SegmentTree tree(change);
     if (t + 1 == problem.tiers.size()) {
       if (findFullTier(problem, spills) < 0)

@@ -13,14 +13,21 @@ int32_t findFullTier(const Problem &problem, const std::vector<Spill> &spills);
 
 /// Which storages move first: those that are away longest; some of all kinds,
 /// so that the slower link has something to do all the time; or whatever is
-/// there when the slower link out would have nothing to do.
-enum class OutwardOrder { Longest, Mixed, KeepBusy };
+/// there when the slower link, out or in, would have nothing to do.
+enum class OutwardOrder { Longest, Mixed, KeepOutBusy, KeepInBusy };
+struct Outward {
+  OutwardOrder order;
+  /// Of the step, from its end (of KeepInBusy): the slower link is not kept
+  /// busy for what is needed there, where a late copy has nothing to hide
+  /// behind.
+  double lastPart = 0;
+};
 
 /// Moves storages to tiers farther out until each holds what it can; `tiers`
 /// says the same by gap. False if the last one cannot hold the rest: the plan
 /// is told what it would have to hold.
 bool moveOutward(const Problem &problem, const Lifetimes &lifetimes,
-                 OutwardOrder order, std::vector<Spill> &spills,
+                 Outward outward, std::vector<Spill> &spills,
                  std::vector<uint8_t> &tiers, Plan &plan);
 
 } // namespace mlir::hyperparallel::planner

@@ -143,6 +143,11 @@ hp_status hp_device_get(hp_context *context, int64_t ordinal, hp_device **out) {
   return HP_FORWARD(context, device_get, context, ordinal, out);
 }
 
+hp_status hp_device_can(hp_device *device, hp_capability capability,
+                        int64_t first, int64_t second) {
+  return HP_FORWARD(device, device_can, device, capability, first, second);
+}
+
 hp_status hp_tier_set_limit(hp_device *device, hp_tier tier, int64_t limit) {
   return HP_FORWARD(device, tier_set_limit, device, tier, limit);
 }
@@ -270,6 +275,13 @@ hp_status hp_send(const void *buffer, int64_t count, hp_dtype dtype,
 hp_status hp_recv(void *buffer, int64_t count, hp_dtype dtype, int64_t peer,
                   int64_t tag, hp_comm *comm, hp_stream *stream) {
   return HP_FORWARD(comm, recv, buffer, count, dtype, peer, tag, comm, stream);
+}
+
+hp_status hp_group_begin(hp_context *context) {
+  return HP_FORWARD(context, group_begin, context);
+}
+hp_status hp_group_end(hp_context *context) {
+  return HP_FORWARD(context, group_end, context);
 }
 
 hp_status hp_program_load(hp_context *context, const char *path,

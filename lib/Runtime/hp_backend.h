@@ -99,6 +99,10 @@ typedef struct hp_backend_v1 {
   hp_status (*process_of)(const hp_context *, int64_t, int64_t *);
   hp_status (*process_meet)(hp_context *);
   hp_status (*process_finish)(hp_context *);
+
+  hp_status (*device_can)(hp_device *, hp_capability, int64_t, int64_t);
+  hp_status (*group_begin)(hp_context *);
+  hp_status (*group_end)(hp_context *);
 } hp_backend_v1;
 
 typedef const hp_backend_v1 *(*hp_backend_get_fn)(uint32_t abi_version);
@@ -107,6 +111,32 @@ typedef const hp_backend_v1 *(*hp_backend_get_fn)(uint32_t abi_version);
 __attribute__((visibility("default")))
 #endif
 const hp_backend_v1 *hp_backend_get(uint32_t abi_version);
+
+/*===----------------------------------------------------------------------===*
+ * Programs for devices with kernels
+ *===----------------------------------------------------------------------===*/
+
+/* Such a program calls the functions of (b) in hp_runtime.h, and those below,
+ * through slots: it exports `const char hp_program_import_names[]`, names that
+ * each end with a nul, and one more nul, and `void *hp_program_import_slots[]`,
+ * as many pointers. The back end that loads the program sets them, or refuses
+ * it. It also exports `const char hp_program_assertions[]`, texts in the same
+ * form. Its kernels are in files beside it.
+ *
+ * Calls queue work on the device's compute stream and return; only hp_rt_read
+ * and hp_rt_write wait. Pointers are to the device's memory. */
+
+/* Launches a kernel of the program; its arguments are `count` values of at most
+ * 8 bytes, one to a word. */
+typedef void (*hp_rt_launch_fn)(const char *kernel, int64_t blocks,
+                                int64_t threads, const int64_t *words,
+                                int64_t count);
+/* Where a thread of a kernel that fails an assertion leaves the number of its
+ * text, from 1 on; the run then ends with HP_PROGRAM_ERROR. */
+typedef int32_t *(*hp_rt_assertion_word_fn)(void);
+/* From the device's memory to the host's, and back. */
+typedef void (*hp_rt_read_fn)(void *host, const void *device, int64_t bytes);
+typedef void (*hp_rt_write_fn)(void *device, const void *host, int64_t bytes);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -7,12 +7,13 @@
  *       streams, events, programs, collectives, traces. Every call returns an
  *       `hp_status`; `hp_last_error()` holds the message of the calling
  *       thread's latest failure. Nothing is ever printed.
- *   (b) Compiled programs use `hp_rt_*` (those for devices with kernels: (c)).
- * The current device is thread-local, so no handle is passed, and these calls
- * return no status: a failure is recorded and control jumps (longjmp) out of
- * the program to the executor, which frees what the device had allocated,
- * releases the other devices and ends the run with a status. Compiled code
- * therefore must not rely on destructors or other clean-up of its own.
+ *   (b) Compiled programs use `hp_rt_*` (those for devices with kernels:
+ * hp_backend.h). The current device is thread-local, so no handle is passed,
+ * and these calls return no status: a failure is recorded and control jumps
+ * (longjmp) out of the program to the executor, which frees what the device had
+ * allocated, releases the other devices and ends the run with a status.
+ * Compiled code therefore must not rely on destructors or other clean-up of its
+ * own.
  *
  * Conventions
  *   - Raw pointers, byte counts and integers cross this boundary; never memref
@@ -103,8 +104,12 @@ typedef enum hp_stream_role {
   HP_STREAM_COMPUTE = 0,
   HP_STREAM_H2D = 1,
   HP_STREAM_D2H = 2,
-  HP_STREAM_COMM = 3
+  HP_STREAM_COMM = 3,
+  HP_STREAM_SEND = 4,
+  HP_STREAM_RECV = 5
 } hp_stream_role;
+/* Streams of compiled programs are numbered role | n << HP_STREAM_ROLE_BITS. */
+#define HP_STREAM_ROLE_BITS 3
 
 /* One (sub-)axis of the device mesh in the space of linear device ids (row
  * major, last axis fastest): a device's coordinate is (id / stride) % size.
@@ -190,6 +195,21 @@ HP_API hp_status hp_process_finish(hp_context *context);
 /* Devices belong to their context. */
 HP_API hp_status hp_device_get(hp_context *context, int64_t ordinal,
                                hp_device **out);
+
+/*--- What a back end can do ---*/
+
+/* Parts of the ABI that a back end may leave out. */
+typedef enum hp_capability {
+  HP_CAN_MULTIPLY = 0, /* hp_matmul: hp_dtype of a and b, hp_activation */
+  HP_CAN_REDUCE = 1,   /* reductions between devices: hp_dtype, hp_reduction */
+  HP_CAN_STORE = 2,    /* hp_alloc: hp_tier, 0 */
+  HP_CAN_LAUNCH = 3    /* kernels of programs: 0, 0 */
+} hp_capability;
+
+/* HP_OK, or HP_UNIMPLEMENTED with the reason in hp_last_error(); the calls in
+ * question then answer the same. */
+HP_API hp_status hp_device_can(hp_device *device, hp_capability capability,
+                               int64_t first, int64_t second);
 
 /*--- Tiers and memory ---*/
 
@@ -317,6 +337,11 @@ HP_API hp_status hp_send(const void *buffer, int64_t count, hp_dtype dtype,
 HP_API hp_status hp_recv(void *buffer, int64_t count, hp_dtype dtype,
                          int64_t peer, int64_t tag, hp_comm *comm,
                          hp_stream *stream);
+/* A thread that makes handles or queues operations for several members does so
+ * between these two: the calls may be put off until the end, since each may
+ * wait for the others. Groups of a thread may be nested. */
+HP_API hp_status hp_group_begin(hp_context *context);
+HP_API hp_status hp_group_end(hp_context *context);
 
 /*--- Programs ---*/
 
@@ -512,6 +537,22 @@ HP_API void *hp_rt_copy_rows_start(void *target, const void *source,
                                    int64_t count);
 HP_API void hp_rt_copy_wait(void *copy);
 
+/* Streams. Until hp_rt_stream_end, collectives, sends and receives are queued
+ * on that stream, and return at once; what they are given has to live until
+ * they are done. Everything else, and all that is called outside of such a
+ * pair, is on the stream HP_STREAM_COMPUTE (0). Actions of a stream happen in
+ * order; collectives of two streams are apart, even those of the same devices.
+ * The members of a group queue the same calls on the same stream, in the same
+ * order.
+ *
+ * A mark stands for all that was queued on a stream so far. hp_rt_stream_wait
+ * makes what is queued on `stream` afterwards wait for a mark, as often as
+ * wanted. Marks are good until the run ends, which waits for all streams. */
+HP_API void hp_rt_stream_begin(int32_t stream);
+HP_API void hp_rt_stream_end(void);
+HP_API int64_t hp_rt_stream_mark(int32_t stream);
+HP_API void hp_rt_stream_wait(int32_t stream, int64_t mark);
+
 /* Between the devices of a run, also of different groups; peer is a device
  * ordinal. A message is matched by (sender, receiver, tag), in order. send
  * returns when `buffer` may be reused; it copies and never waits. */
@@ -533,31 +574,13 @@ HP_API void hp_rt_recv_blocks(void *buffer, int64_t rank, const int64_t *shape,
                               int64_t element_bytes, const int64_t *blocks,
                               int64_t num_blocks, int64_t tag);
 
-/*===----------------------------------------------------------------------===*
- * (c) Programs for devices with kernels
- *===----------------------------------------------------------------------===*/
-
-/* Such a program calls the functions of (b), and those below, through slots: it
- * exports `const char hp_program_import_names[]`, names that each end with a
- * nul, and one more nul, and `void *hp_program_import_slots[]`, as many
- * pointers. The back end that loads the program sets them, or refuses it. It
- * also exports `const char hp_program_assertions[]`, texts in the same form.
- * Its kernels are in files beside it.
- *
- * Calls queue work on the device's compute stream and return; only hp_rt_read
- * and hp_rt_write wait. Pointers are to the device's memory. */
-
-/* Launches a kernel of the program; its arguments are `count` values of at most
- * 8 bytes, one to a word. */
-typedef void (*hp_rt_launch_fn)(const char *kernel, int64_t blocks,
-                                int64_t threads, const int64_t *words,
-                                int64_t count);
-/* Where a thread of a kernel that fails an assertion leaves the number of its
- * text, from 1 on; the run then ends with HP_PROGRAM_ERROR. */
-typedef int32_t *(*hp_rt_assertion_word_fn)(void);
-/* From the device's memory to the host's, and back. */
-typedef void (*hp_rt_read_fn)(void *host, const void *device, int64_t bytes);
-typedef void (*hp_rt_write_fn)(void *device, const void *host, int64_t bytes);
+/* The same for several tensors, whose blocks for one peer are one message, in
+ * the order of tensors, then of blocks. `words`: how many tensors, then for
+ * each its rank, element_bytes, num_blocks, shape and blocks. */
+HP_API void hp_rt_send_packet(const void *const *buffers, const int64_t *words,
+                              int64_t tag);
+HP_API void hp_rt_recv_packet(void *const *buffers, const int64_t *words,
+                              int64_t tag);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -297,7 +297,9 @@ std::vector<Constraint> applyRules(const Problem &problem, const Rules &rules,
                                    const Shape &shape) {
   TaskTable table(problem);
   std::vector<Constraint> result;
-  result.reserve(rules.size() * problem.tasks.size());
+  result.reserve(rules.size() * problem.tasks.size() + problem.wishes.size());
+  for (const Wish &wish : problem.wishes)
+    result.push_back({wish.before, wish.after, wish.rule.c_str()});
   for (const Rule &rule : rules)
     for (uint32_t number = 0; number < problem.tasks.size(); ++number) {
       const Task &task = problem.tasks[number];

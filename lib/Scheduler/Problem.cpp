@@ -4,8 +4,17 @@
 #include "lib/Scheduler/Problem.h"
 
 #include <cmath>
+#include <cstdio>
 
 namespace mlir::hyperparallel::scheduler {
+
+namespace {
+/// A task by what it is.
+struct TaskName {
+  Kind kind = Kind::Other;
+  int64_t stage = 0, microbatch = 0;
+};
+} // namespace
 
 static const char *nameOf(Kind kind) {
   switch (kind) {
@@ -58,6 +67,50 @@ int64_t TaskTable::find(Kind kind, int64_t stage, int64_t microbatch) const {
       microbatch >= static_cast<int64_t>(numMicrobatches))
     return -1;
   return tasks[index(kind, stage, microbatch)];
+}
+
+/// A task as in "F0.3", from `at` on, which goes behind it.
+static bool readTask(const std::string &text, size_t &at, TaskName &name) {
+  unsigned stage = 0, microbatch = 0;
+  char kind = 0;
+  int length = 0;
+  if (std::sscanf(text.c_str() + at, " %c%u.%u %n", &kind, &stage, &microbatch,
+                  &length) < 3)
+    return false;
+  at += length;
+  name.stage = stage;
+  name.microbatch = microbatch;
+  name.kind = kind == 'F'   ? Kind::Forward
+              : kind == 'B' ? Kind::Backward
+                            : Kind::BackwardWeight;
+  return kind == 'F' || kind == 'B' || kind == 'W';
+}
+
+std::string addWish(Problem &problem, const std::string &rule) {
+  TaskName before, after;
+  size_t at = 0;
+  bool isRead = readTask(rule, at, before) && at < rule.size() &&
+                rule[at++] == '<' && readTask(rule, at, after) &&
+                at == rule.size();
+  if (!isRead)
+    return "expected two tasks, such as F0.3 < B1.0 (forward of microbatch 3 "
+           "on "
+           "stage 0 before backward of microbatch 0 on stage 1, or W for the "
+           "gradients of weights), but got '" +
+           rule + "'";
+  TaskTable table(problem);
+  int64_t first = table.find(before.kind, before.stage, before.microbatch);
+  int64_t second = table.find(after.kind, after.stage, after.microbatch);
+  if (first < 0 || second < 0)
+    return "the rule '" + rule +
+           "' names a task that is not there: expected stages below " +
+           std::to_string(problem.numStages) + ", microbatches below " +
+           std::to_string(problem.numMicrobatches) +
+           ", and W only where backward is split";
+  problem.wishes.push_back({static_cast<uint32_t>(first),
+                            static_cast<uint32_t>(second),
+                            "your rule " + rule});
+  return "";
 }
 
 static std::string findTaskFault(const Problem &problem, uint32_t task) {

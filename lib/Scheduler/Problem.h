@@ -50,9 +50,17 @@ struct Edge {
   double seconds = 0;
 };
 
+/// Somebody wants `before` to begin before `after`; `rule` is how they said it.
+struct Wish {
+  uint32_t before = 0, after = 0;
+  std::string rule;
+};
+
 struct Problem {
   std::vector<Task> tasks;
   std::vector<Edge> edges;
+  /// Rules beside those of the schedule.
+  std::vector<Wish> wishes;
   /// By group: what to call it, and the bytes that its tasks may hold at a
   /// time (less than zero: any number).
   std::vector<std::string> groups;
@@ -68,6 +76,11 @@ std::string findFault(const Problem &problem);
 
 /// "forward of microbatch 3 on stage 1", "update (task 17)".
 std::string describe(const Problem &problem, uint32_t task);
+
+/// Adds a wish as a person writes it: "F0.3 < B1.0", the forward of microbatch
+/// 3 on stage 0 before the backward of microbatch 0 on stage 1 (W: the
+/// gradients of weights). Empty, or what is wrong with it.
+std::string addWish(Problem &problem, const std::string &rule);
 
 /// Finds tasks by what they are.
 class TaskTable {

@@ -15,6 +15,7 @@
 #include "lib/Simulator/Program.h"
 
 #include "dialects/HyperShard/HyperShard.h"
+#include "lib/Analysis/Packets.h"
 #include "lib/Simulator/TaskBuilder.h"
 
 using namespace mlir;
@@ -150,7 +151,10 @@ LogicalResult MessageMatcher::connect(TaskId send, TaskId receive,
                            << " that joins devices " << sender.first << " and "
                            << receiver.first << " but it has none";
   Task &task = program.problem.tasks[send];
-  task.seconds = level.getLatency();
+  // What travels with another in a packet has its latency with it.
+  std::optional<PacketPlace> packet = getPacketPlace(op);
+  if (!packet || packet->place == 0)
+    task.seconds = level.getLatency();
   task.bytes = bytes;
   task.rate = level.getBandwidth();
   resources.useLevel(task.uses, level, sender);

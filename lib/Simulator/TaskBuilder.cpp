@@ -4,13 +4,16 @@
 // Devices of a group run one program, so one device stands for all: what its
 // collectives wait for is itself.
 //
-// 1. Each program is walked in its order, calls expanded (loops and branches
-//    stay one task). Views take no time: their results are their operand's.
+// 1. Each program is walked in its order (TaskWalk.cpp), calls and loops that
+//    move something expanded. Views take no time: their results are their
+//    operand's.
 // 2. A kernel goes to the compute stream and waits for what made its operands.
-//    A collective goes to the communication stream; one that blocks (not
-//    `_start`) waits for the kernel before it, and the kernel after it waits
-//    for it. A movement (MovementOpInterface) goes to the stream of its link or
-//    peer and waits for the kernel before it, whose memory it may need.
+//    A collective goes to the stream of the outermost axis that it crosses and
+//    waits for the kernel before it, which is when it is issued; what reads its
+//    result waits for it, and so does what comes after the function that it is
+//    in. In a program that is synchronous (`hp.synchronous`) all that comes
+//    after it does. A movement (MovementOpInterface) goes to the stream of its
+//    link or peer and waits for the kernel before it, whose memory it may need.
 // 3. Bytes are flows: a kernel's through the memory, a collective's through the
 //    outermost level that it crosses, a movement's through its link. Alone,
 //    kernels and collectives take what the cost model says.
@@ -23,12 +26,12 @@
 // 5. A result that updates an argument (`hp.updates`, or its `hp.name`) is that
 //    argument in the next step, and the old one goes after its last use.
 //
-// Limits: no padding or alignment of buffers; constants take no memory; what a
-// loop moves is not seen.
+// Limits: no padding or alignment of buffers; constants take no memory.
 //===----------------------------------------------------------------------===//
 #include "lib/Simulator/TaskBuilder.h"
 
 #include "dialects/Offload/Offload.h"
+#include "dialects/Stream/Stream.h"
 #include "lib/Analysis/StateUpdates.h"
 
 #include "mlir/Interfaces/CallInterfaces.h"
@@ -51,6 +54,18 @@ StreamId TaskBuilder::getStream(StreamKind kind, const Twine &name) {
       return id;
   result.streams.push_back({std::move(wanted), kind, group});
   return result.streams.size() - 1;
+}
+
+/// As stream-assign-streams numbers them: by the outermost axis.
+StreamId TaskBuilder::getStream(const CollectiveDescription &collective) {
+  int64_t outermost = -1;
+  for (hypershard::Axis axis : collective.axes)
+    if (axis.size > 1 && (outermost < 0 || axis.axis < outermost))
+      outermost = axis.axis;
+  if (outermost <= 0)
+    return communication;
+  return getStream(StreamKind::Communication,
+                   "communication " + Twine(outermost));
 }
 
 FailureOr<TierId> TaskBuilder::getTier(Location where, StringRef name) {
@@ -257,9 +272,10 @@ LogicalResult TaskBuilder::addTask(Operation *op, const TaskCost &cost,
   auto collective = describeCollective(op);
   bool communicates =
       collective && collective->kind != CollectiveKind::SliceLocal;
-  bool isAsynchronous =
+  bool isStarted =
       communicates && isa<hypershard::FutureType>(op->getResult(0).getType());
-  task.stream = communicates ? communication : compute;
+  bool isAsynchronous = communicates && (isStarted || !isSynchronous);
+  task.stream = communicates ? getStream(*collective) : compute;
   task.seconds = cost.seconds;
   if (communicates)
     flowThroughNetwork(task, cost, *collective);
@@ -289,9 +305,12 @@ LogicalResult TaskBuilder::addTask(Operation *op, const TaskCost &cost,
     if (links.firstKernel == kNoTask)
       links.firstKernel = id;
     links.lastKernel = id;
-  } else if (!isAsynchronous) {
+  } else if (!isStarted) {
     waitForKernel(task, id);
-    links.pending.push_back(id);
+    if (isSynchronous)
+      links.pending.push_back(id);
+    else
+      underWay.push_back(id);
   }
 
   SmallVector<std::pair<Value, uint32_t>> made;
@@ -347,7 +366,8 @@ LogicalResult TaskBuilder::describeCopy(Operation *op, const Movement &movement,
       *to == memory || (*from != memory && place(target) < place(source));
   task.stream = getStream(inwards ? StreamKind::H2D : StreamKind::D2H,
                           source.getName() + Twine(" -> ") + target.getName());
-  task.seconds = link.getLatency();
+  // What follows another copy without an op between is submitted with it.
+  task.seconds = submitted.insert(task.stream).second ? link.getLatency() : 0;
   task.rate = link.getBandwidth();
   resources.useLink(task.uses, link, program.devices);
   resources.useTier(task.uses, source, program.devices);
@@ -416,75 +436,6 @@ LogicalResult TaskBuilder::addMovement(MovementOpInterface op,
     values[value] = {buffer, id};
   }
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// The walk
-//===----------------------------------------------------------------------===//
-
-/// The function that is called, if it has a body that is not being expanded
-/// already; null for other ops.
-FunctionOpInterface TaskBuilder::calleeOf(Operation *op) {
-  auto call = dyn_cast<CallOpInterface>(op);
-  if (!call)
-    return {};
-  auto symbol = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
-  if (!symbol)
-    return {};
-  auto callee = dyn_cast_or_null<FunctionOpInterface>(
-      symbols.lookupNearestSymbolFrom(op, symbol));
-  if (!callee || callee.isExternal() ||
-      !callee.getFunctionBody().hasOneBlock() ||
-      llvm::is_contained(callStack, callee.getOperation()))
-    return {};
-  return callee;
-}
-
-LogicalResult TaskBuilder::expandCall(Operation *op, FunctionOpInterface callee,
-                                      Environment &values,
-                                      const std::string &path) {
-  Environment inner;
-  for (auto [argument, operand] : llvm::zip_equal(
-           callee.getArguments(), cast<CallOpInterface>(op).getArgOperands()))
-    if (auto info = values.find(operand); info != values.end())
-      inner[argument] = info->second;
-  std::string innerPath = path;
-  if (auto name = op->getAttrOfType<StringAttr>("hp.path"))
-    innerPath = path.empty() ? name.str() : path + "." + name.str();
-  callStack.push_back(callee);
-  FailureOr<SmallVector<ValueInfo>> returned =
-      walk(callee.getFunctionBody().front(), inner, innerPath);
-  callStack.pop_back();
-  if (failed(returned))
-    return failure();
-  for (auto [value, info] : llvm::zip_equal(op->getResults(), *returned))
-    values[value] = info;
-  return success();
-}
-
-LogicalResult TaskBuilder::visit(Operation *op, Environment &values,
-                                 const std::string &path) {
-  if (auto movement = dyn_cast<MovementOpInterface>(op))
-    return addMovement(movement, values, path);
-  if (FunctionOpInterface callee = calleeOf(op))
-    return expandCall(op, callee, values, path);
-  TaskCost cost = model.getCost(op);
-  if (cost.launches > 0)
-    return addTask(op, cost, values, path);
-  passThrough(op, values);
-  return success();
-}
-
-/// Where the operands of the terminator are.
-FailureOr<SmallVector<TaskBuilder::ValueInfo>>
-TaskBuilder::walk(Block &block, Environment &values, const std::string &path) {
-  for (Operation &op : block.without_terminator())
-    if (failed(visit(&op, values, path)))
-      return failure();
-  SmallVector<ValueInfo> returned;
-  for (Value value : block.getTerminator()->getOperands())
-    returned.push_back(values.lookup(value));
-  return returned;
 }
 
 //===----------------------------------------------------------------------===//
@@ -576,6 +527,8 @@ void TaskBuilder::addResidency() {
 LogicalResult TaskBuilder::run() {
   compute = getStream(StreamKind::Compute, "compute");
   communication = getStream(StreamKind::Communication, "communication");
+  isSynchronous = program.function->getParentOfType<ModuleOp>()->hasAttr(
+      stream::StreamDialect::kSynchronousAttrName);
   memory = *getTier(program.function.getLoc(), model.getGroup().getMemory());
   Environment values;
   if (failed(addArguments(values)))
@@ -587,6 +540,7 @@ LogicalResult TaskBuilder::run() {
     return failure();
   if (failed(addResults(*returned)))
     return failure();
+  llvm::append_range(links.pending, underWay);
   addResidency();
   return success();
 }

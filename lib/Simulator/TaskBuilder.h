@@ -6,6 +6,7 @@
 
 #include "lib/Analysis/CollectiveOps.h"
 #include "lib/Simulator/Program.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include <map>
 
 namespace mlir::hyperparallel {
@@ -91,6 +92,8 @@ private:
   FunctionOpInterface calleeOf(Operation *op);
   LogicalResult expandCall(Operation *op, FunctionOpInterface callee,
                            Environment &values, const std::string &path);
+  LogicalResult expandLoop(LoopLikeOpInterface loop, int64_t trips,
+                           Environment &values, const std::string &path);
   LogicalResult addTask(Operation *op, const TaskCost &cost,
                         Environment &values, const std::string &path);
   LogicalResult addMovement(MovementOpInterface op, Environment &values,
@@ -111,6 +114,7 @@ private:
   LogicalResult addResults(ArrayRef<ValueInfo> returned);
   void addResidency();
   simulator::StreamId getStream(StreamKind kind, const Twine &name);
+  simulator::StreamId getStream(const CollectiveDescription &collective);
   FailureOr<simulator::TierId> getTier(Location where, StringRef name);
   uint32_t newBuffer(double bytes, simulator::TierId tier);
   uint32_t bufferOfResult(OpResult value, const Environment &values,
@@ -135,8 +139,14 @@ private:
   SymbolTableCollection symbols;
   std::vector<Buffer> buffers;
   SmallVector<Operation *> callStack;
+  /// Streams that have copies since the last op.
+  llvm::SmallDenseSet<simulator::StreamId> submitted;
   simulator::StreamId compute = 0, communication = 0;
   simulator::TierId memory = 0;
+  bool isSynchronous = false;
+  /// Collectives of the functions that are being walked, for which no kernel
+  /// after them has to wait yet.
+  SmallVector<simulator::TaskId> underWay;
 };
 
 } // namespace mlir::hyperparallel

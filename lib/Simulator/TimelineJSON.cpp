@@ -9,6 +9,7 @@
 //
 // Exposed seconds are differences of unions of spans: of communication beyond
 // kernels, of copies beyond both, and what is left of the window is bubble.
+// Masked communication is the rest of communication, over all of it.
 //
 // Cost: O(n log n) in tasks, for each group its own.
 //===----------------------------------------------------------------------===//
@@ -118,7 +119,7 @@ private:
   std::vector<double> busy;
   std::vector<GroupSpans> ofGroup;
   std::vector<Exposed> exposed;
-  std::vector<double> kernelSeconds, flops, peakSeconds;
+  std::vector<double> kernelSeconds, talkSeconds, flops, peakSeconds;
 };
 } // namespace
 
@@ -163,6 +164,7 @@ void TimelineWriter::collect() {
   ofGroup.resize(numGroups);
   exposed.resize(numGroups);
   kernelSeconds.assign(numGroups, 0);
+  talkSeconds.assign(numGroups, 0);
   flops.assign(numGroups, 0);
   peakSeconds.assign(numGroups, 0);
   spans.resize(simulated.spans.size());
@@ -196,6 +198,7 @@ void TimelineWriter::collect() {
     double communication = coveredSeconds(both);
     double covered = coveredSeconds(joined(both, all.copies));
     kernelSeconds[group] = kernels;
+    talkSeconds[group] = coveredSeconds(all.communication);
     exposed[group] = {communication - kernels, covered - communication,
                       std::max(0.0, seconds() - covered)};
   }
@@ -252,6 +255,16 @@ void TimelineWriter::writeHead() {
                  isKnown ? llvm::json::Value(part(meanOverDevices(peakSeconds)))
                          : nullptr);
   json.attribute("utilisation", part(meanOverDevices(kernelSeconds)));
+  double talking = 0, beside = 0;
+  for (size_t group = 0; group < program.groups.size(); ++group) {
+    int64_t devices = program.groups[group].devices.count;
+    talking += devices * talkSeconds[group];
+    beside += devices * (talkSeconds[group] - exposed[group].communication);
+  }
+  json.attribute("masked_communication",
+                 talking > 0
+                     ? llvm::json::Value(std::max(0.0, beside / talking))
+                     : nullptr);
   auto mean = [&](double Exposed::*member) {
     SmallVector<double> values;
     for (const Exposed &one : exposed)

@@ -51,6 +51,7 @@ from hyperparallel.pipeline import (
     PhaseRunner,
     keep_program,
     make_context,
+    make_synchronous,
     parse_program,
     reproduction,
 )
@@ -160,6 +161,7 @@ def partition_model(
     dump_dir: Path | None = None,
     plan_file: Path | None = None,
     progress: Progress | None = None,
+    overlap: bool = True,
 ) -> PartitionedProgram:
     """Run the phases up to the program of one device.
 
@@ -172,6 +174,7 @@ def partition_model(
         dump_dir: Gets the IR after each phase, numbered.
         plan_file: Where the resolved plan is written; a temporary file if None.
         progress: Called with the name of each phase before it runs.
+        overlap: Let collectives run beside the computation.
 
     Raises:
         PlanError: If the plan does not fit.
@@ -184,6 +187,9 @@ def partition_model(
         text = model.mlir
         if machine is not None:
             supernode.set_machine(module, machine)
+        if not overlap:
+            make_synchronous(module)
+        if machine is not None or not overlap:
             text = str(module)
     with timed(seconds, "plan", progress):
         read = read_plan(plan)
@@ -221,6 +227,7 @@ def compile_model(
     progress: Progress | None = None,
     threads: int = 0,
     device_memory: int | None = None,
+    overlap: bool = True,
     recompute: bool = True,
 ) -> CompiledProgram:
     """Compile a model for a mesh of virtual devices.
@@ -243,6 +250,8 @@ def compile_model(
         threads: Threads of the code generator; 0 for all cores.
         device_memory: Bytes that the program may use on each device; what does not fit goes to the tiers below and is
             fetched in time. No limit if None.
+        overlap: Let collectives and messages run beside the computation, on streams of their own; without, everything
+            happens in the order of the program, to the same bits.
         recompute: Compute a value again where that is faster than copying it; for programs of one group of devices.
 
     Returns:
@@ -272,12 +281,14 @@ def compile_model(
             dump_ir=dump_ir,
             machine=machine,
             target=target,
+            architectures=chips,
             inputs=inputs,
             source=source,
             weights=weights,
             progress=progress,
             threads=threads,
             device_memory=device_memory,
+            overlap=overlap,
         )
     with new_directory(directory) as made:
         dump = made / "ir" if dump_ir else None
@@ -292,6 +303,7 @@ def compile_model(
             dump_dir=dump,
             plan_file=made / PLAN_FILE,
             progress=progress,
+            overlap=overlap,
         )
         program = generate_program(
             partitioned,

@@ -34,6 +34,8 @@ class RunResult:
         wall_seconds: Wall time of each run, in order.
         losses: The first result of every run, of a program that updates its arguments, where that is a single number.
         first_step: The steps that were done before, by what the run went on from.
+        masked_communication: Of a run with a trace: the part of communication that is hidden behind kernels
+            (``hyperparallel.simulator.timeline``); None if it is not known, or nothing communicated.
     """
 
     results: Mapping[str, Array]
@@ -41,6 +43,7 @@ class RunResult:
     wall_seconds: tuple[float, ...]
     losses: tuple[float, ...] = ()
     first_step: int = 0
+    masked_communication: float | None = None
 
 
 def _numpy_type(tensor: CompiledTensor) -> np.dtype[Any]:

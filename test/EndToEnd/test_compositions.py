@@ -33,3 +33,6 @@ def test_reinforcement_learning_on_four_groups_equals_plain_pytorch(capsys: pyte
     compared = shown["max_rel_error_by_result"]
     assert max(compared.values()) <= 1e-4
     assert "learner.policy.transformer.h.0.attn.c_attn.weight" in compared
+    again = _run("rl", {"layers": 1, "generate": 2}, capsys, "--steps", "1")
+    assert again["cached"] == {"import": True, "compile": True}, "its parts are imported once"
+    assert again["losses"] == shown["losses"][:1]

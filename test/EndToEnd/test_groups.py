@@ -12,12 +12,15 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from mlir import ir
+
 from hyperparallel.cli.models import Model, example_inputs, reference_results
 from hyperparallel.compare import compare
 from hyperparallel.compile import compile_model
 from hyperparallel.execute import RunResult, run_compiled
 from hyperparallel.frontend.model_file import load_model_file
 from hyperparallel.frontend.torch import import_model
+from hyperparallel.pipeline import make_context
 from hyperparallel.plan import Plan
 from hyperparallel.runtime import Collective
 from hyperparallel.simulator import simulate_file
@@ -73,6 +76,22 @@ def test_numbers_are_those_of_pytorch(case: Case, plan: Plan, tmp_path: Path) ->
     devices = result.statistics.devices
     sent = sum(device.collectives[Collective.SEND] for device in devices)
     assert sent == sum(device.collectives[Collective.RECV] for device in devices) > 0
+
+
+@pytest.mark.parametrize("stages", [4, 8], ids=["each a stage", "in turns"])
+def test_stages_in_the_middle_split_the_batch_too(case: Case, stages: int, tmp_path: Path) -> None:
+    """They have no input that a rule could be about: what comes in is laid out as it was sent."""
+    plan = Plan(mesh="pp=4,dp=2", preset="data_parallel", stages=stages)
+    if stages == 8:
+        plan = Plan(mesh="pp=2,dp=2", preset="data_parallel", stages=4)
+    program = compile_model(case.model.imported, plan, None, tmp_path / "program", target="none")
+    batch, half = SMALL["batch"], SMALL["batch"] // 2
+    for one in program.programs:
+        text = str(ir.Module.parse(one.local_program_file.read_bytes(), make_context()))
+        received = [line for line in text.splitlines() if "hypermpmd.recv" in line]
+        assert all(f": tensor<{half}x" in line for line in received), received
+        assert f"tensor<{half}x{SMALL['seq']}x{SMALL['width']}xf32>" in text
+        assert f"tensor<{batch}x{SMALL['seq']}x{SMALL['width']}xf32>" not in text
 
 
 def test_an_encoder_beside_a_decoder(tmp_path: Path) -> None:

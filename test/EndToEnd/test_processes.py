@@ -22,7 +22,7 @@ pytest.importorskip("torch")
 from hyperparallel import hp_run
 from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import compile_model
-from hyperparallel.compiled import CompiledProgram
+from hyperparallel.compiled import CompiledProgram, write_arrays
 from hyperparallel.execute import run_compiled
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.frontend.model_file import load_model_file
@@ -31,11 +31,13 @@ from hyperparallel.frontend.training import import_training
 from hyperparallel.launching import ProcessRun, find_mpiexec, run_over_processes
 from hyperparallel.plan import Plan
 from hyperparallel.runtime import Collective
-from hyperparallel.state import open_state, save_step, state_of, write_safetensors
+from hyperparallel.state import open_state, save_step, state_of
+from hyperparallel.tensor_files import write_safetensors
 from hyperparallel.testing.processes import worker_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = {"layers": 2, "features": 12, "width": 16, "hidden": 40, "classes": 5, "batch": 4}
+TINY = {"width": 16, "heads": 2, "vocab": 48, "positions": 16, "batch": 8, "seq": 6, "microbatches": 4}
 
 pytestmark = pytest.mark.skipif(not (Path(sys.prefix) / "bin" / "mpiexec").exists(), reason="mpich is not installed")
 Values = Callable[[str], Any]
@@ -44,7 +46,7 @@ Values = Callable[[str], Any]
 @functools.cache
 def imported_example(name: str) -> tuple[ImportedModel, dict[str, Any]]:
     """An example, or its training step, and inputs."""
-    loaded = load_model_file(EXAMPLES / f"{name}.py", SMALL)
+    loaded = load_model_file(EXAMPLES / f"{name}.py", TINY if name.startswith("gpt2") else SMALL)
     if loaded.training is None:
         imported = import_model(loaded.module, loaded.args, loaded.kwargs, name=name)
     else:
@@ -98,12 +100,17 @@ def test_a_training_goes_on_over_processes_in_another_layout(tmp_path: Path) -> 
 
 
 def test_a_pipeline_of_which_a_rank_is_killed_goes_on(tmp_path: Path) -> None:
-    """Two stages of two devices; the state goes on to the very numbers of a training that nobody killed."""
-    program, values = compiled("mlp_train", Plan(mesh="pp=2,dp=2", preset="data_parallel"), tmp_path / "program")
+    """The plan of two stages of two devices; batch by batch, the state goes on to the very numbers of a training that
+    nobody killed.
+    """
+    program, values = compiled("gpt2_train", Plan.load(EXAMPLES / "gpt2_train_pp2_tp2.yaml"), tmp_path / "program")
     arguments = {argument.name: argument for one in program.programs for argument in one.arguments}
-    given = tmp_path / "values.safetensors"
+    given, data = tmp_path / "values.safetensors", tmp_path / "data.npz"
     write_safetensors(given, {name: (argument.dtype, values(name)) for name, argument in arguments.items()})
-    command = [str(hp_run.path()), str(program.directory), "--threads=1", f"--inputs={given}"]
+    rows = np.random.default_rng(0).integers(TINY["vocab"], size=(28, TINY["seq"] + 1))
+    with data.open("wb") as file:
+        write_arrays(file, {"input_ids": rows[:, :-1], "labels": rows[:, 1:]})
+    command = [str(hp_run.path()), str(program.directory), "--threads=1", f"--inputs={given}", f"--data={data}"]
     spread_command = [str(find_mpiexec()), "-n", "4", *command]
     saved = tmp_path / "s"
     started = subprocess.Popen(
@@ -121,7 +128,7 @@ def test_a_pipeline_of_which_a_rank_is_killed_goes_on(tmp_path: Path) -> None:
     for rank in (0, 1, 3):
         assert f"hp-run: rank {rank}: error: " in said
     assert "rank 2 is lost: nothing was heard of it for 1.5 s" in said
-    assert "waits in recv of" in said or "this rank waits for all others" in said
+    assert " waits in " in said or "this rank waits for all others" in said
 
     def losses(*words: str) -> list[float]:
         return json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)["losses"]

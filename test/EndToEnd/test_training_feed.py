@@ -93,6 +93,9 @@ def test_what_is_kept_beside_a_program_and_what_is_given(hp: Run, tmp_path: Path
     whole = hp("run", FILE, *WORDS, *STAGES, "--steps", 3, "--threads", 1)["losses"]
     assert hp("run", bare, "--steps", 3, "--threads", 1)["losses"] == whole
     assert hp("run", fed, "--steps", 3, "--threads", 1, "--check")["losses"] == whole
+    assert hp("run", bare, "--mesh", "pp=2,dp=2", "--threads", 1)["losses"] == whole[:1]
+    refused = hp("run", bare, "--mesh", "pp=4")["error"]
+    assert "is compiled for the groups stage0 (dp=2), stage1 (dp=2), not for the mesh pp=4" in refused
     np.testing.assert_allclose(run_alone(fed, "--steps=3")[0], whole, rtol=1e-6)
     np.testing.assert_allclose(run_alone(bare)[0], whole[:1], rtol=1e-6)
     assert "steps 0 to 2, and step 3 is wanted" in run_alone(fed, "--steps=4")[1]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -10,68 +11,86 @@ from pathlib import Path
 
 import pytest
 
+from hyperparallel import _hyperparallel
+from hyperparallel.pipeline import make_context, parse_program
 from hyperparallel.runtime import find_library, find_openblas
 
 FOLDER = Path(__file__).parent / "conformance"
-EVERYWHERE = {"memory", "copies", "order", "products", "empty products", "products with a bias and relu"}
+SUITE = ["conformance", "elements", "groups", "products", "programs"]
+PARTS = ["capabilities", "memory", "copies", "order", "products", "groups", "programs"]
+NEGATE = """
+#map = affine_map<(i) -> (i)>
+func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %empty = tensor.empty() : tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %1 = arith.negf %in : f32
+    linalg.yield %1 : f32
+  } -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+"""
 
 
-def build(name: str, folder: Path, compile_c: Callable[..., None]) -> Path:
+def build(names: list[str], folder: Path, compile_c: Callable[..., None]) -> Path:
     library = find_library()
-    program = folder / name
-    compile_c(FOLDER / f"{name}.c", "-o", program, library, "-lm", f"-Wl,-rpath,{library.parent}")
+    program = folder / names[0]
+    sources = [FOLDER / f"{name}.c" for name in names]
+    compile_c(*sources, "-o", program, library, "-lm", f"-Wl,-rpath,{library.parent}")
     return program
 
 
-def run(program: Path, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run(program: Path, *arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [program, *arguments],
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
 
-def parts(output: str) -> dict[str, set[str]]:
-    """What was ok, and what is not there."""
-    found: dict[str, set[str]] = {"ok": set(), "unimplemented": set()}
-    for line in output.splitlines():
-        kind, _, name = line.partition(" ")
-        found[kind].add(name)
-    return found
+def negate(folder: Path, target: str) -> tuple[Path, str]:
+    """The suite's program for a back end, and the name of its kernel."""
+    path = folder / "program.so"
+    kernels = [str(folder / "kernels.ptx"), "sm_80"] if target == "cuda" else []
+    _hyperparallel.compile_program(parse_program(NEGATE, "negate.mlir", make_context()), str(path), "", 1, *kernels)
+    described = json.loads(path.with_suffix(".json").read_text())
+    return path, described["kernels"][0]["name"] if kernels else "none"
+
+
+def conform(
+    folder: Path, compile_c: Callable[..., None], backend: str, *options: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    program, kernel = negate(folder, backend)
+    return run(build(SUITE, folder, compile_c), backend, program, kernel, folder / "trace.json", *options, env=env)
 
 
 def test_cpu_conforms(tmp_path: Path, compile_c: Callable[..., None]) -> None:
     openblas = find_openblas()
     assert openblas is not None
-    ran = run(build("conformance", tmp_path, compile_c), "cpu", "openblas", str(openblas))
+    ran = conform(tmp_path, compile_c, "cpu", "openblas", str(openblas))
     assert ran.returncode == 0, ran.stdout
-    found = parts(ran.stdout)
-    assert found["unimplemented"] == set()
-    assert found["ok"] >= EVERYWHERE | {"communicators", "products with a bias and gelu"}
+    assert ran.stdout.splitlines() == [f"ok {part}" for part in PARTS]
 
 
 def test_cuda_conforms_over_the_fake_driver(
     tmp_path: Path, compile_c: Callable[..., None], fake_gpu: dict[str, str]
 ) -> None:
-    ran = run(build("conformance", tmp_path, compile_c), "cuda", env=fake_gpu)
+    ran = conform(tmp_path, compile_c, "cuda", env=fake_gpu)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
-    found = parts(ran.stdout)
-    assert found["ok"] >= EVERYWHERE | {"products with a bias and gelu_tanh"}
-    # cuBLASLt has no such epilogues: the compiler writes kernels.
-    assert found["unimplemented"] <= {
-        "products with a bias and gelu",
-        "products with a bias and silu",
-        "communicators",
-    }
+    assert ran.stdout.splitlines() == [f"ok {part}" for part in PARTS]
+    spans = [event for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"]
+    assert {span["cat"] for span in spans} == {"program", "parallel_for"}
+    assert all(span["dur"] >= 0 for span in spans)
 
 
 def test_the_fake_finds_a_missing_wait(
     tmp_path: Path, compile_c: Callable[..., None], fake_gpu: dict[str, str]
 ) -> None:
-    program = build("missing_wait", tmp_path, compile_c)
+    program = build(["missing_wait"], tmp_path, compile_c)
     assert run(program, "wait", env=fake_gpu).stdout == "ok: \n"
     ran = run(program, env=fake_gpu)
     assert ran.stdout.startswith("internal error: copying: fake GPU: race: a copy from device to host")
@@ -84,14 +103,13 @@ def test_the_fake_finds_a_missing_wait(
     [
         ("HP_LIBCUDA", "back end 'cuda' needs the NVIDIA driver's libcuda.so.1"),
         ("HP_LIBCUBLASLT", "matrix products on 'cuda' need libcublasLt.so.13 or .12"),
+        ("HP_LIBNCCL", "collectives on 'cuda' need libnccl.so.2"),
     ],
 )
 def test_a_missing_library_is_named_with_the_remedy(
     tmp_path: Path, compile_c: Callable[..., None], fake_gpu: dict[str, str], variable: str, said: str
 ) -> None:
-    ran = run(
-        build("conformance", tmp_path, compile_c), "cuda", env={**fake_gpu, variable: str(tmp_path / "missing.so")}
-    )
+    ran = conform(tmp_path, compile_c, "cuda", env={**fake_gpu, variable: str(tmp_path / "missing.so")})
     assert ran.returncode == 1
     assert said in ran.stdout
     assert f"name the library in {variable}" in ran.stdout

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Our own prototypes of vendors' libraries are theirs, where their headers are at hand."""
+"""Our own prototypes of vendors' libraries are theirs, where their headers are at hand.
+
+Headers are looked for in the folders of ``$HP_VENDOR_INCLUDE``, in /usr/local/cuda, and in the wheels nvidia-cublas,
+nvidia-nccl-cu13, nvidia-cuda-runtime and nvidia-cuda-crt of this Python.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -12,9 +18,27 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def test_cuda_driver() -> None:
-    compiler, folder = shutil.which("c++"), Path("/usr/local/cuda/include")
-    if compiler is None or not (folder / "cuda.h").exists():
-        pytest.skip("no C++ compiler or no cuda.h")
-    source = ROOT / "test" / "Runtime" / "vendor" / "cuda_prototypes.cpp"
-    subprocess.run([compiler, "-std=c++17", "-fsyntax-only", f"-I{ROOT}", f"-I{folder}", source], check=True)
+def include_folders() -> list[Path]:
+    named = [Path(folder) for folder in os.environ.get("HP_VENDOR_INCLUDE", "").split(":") if folder]
+    wheels = sorted(Path(sysconfig.get_path("purelib"), "nvidia").glob("*/include"))
+    return [*named, Path("/usr/local/cuda/include"), *wheels]
+
+
+@pytest.mark.parametrize(
+    ("source", "headers"),
+    [
+        ("cuda_prototypes.cpp", ["cuda.h"]),
+        ("library_prototypes.cpp", ["cublasLt.h", "nccl.h", "cuda_runtime_api.h"]),
+    ],
+)
+def test_prototypes(source: str, headers: list[str]) -> None:
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    folders = include_folders()
+    missing = [header for header in headers if not any((folder / header).exists() for folder in folders)]
+    if missing:
+        pytest.skip(f"no {', '.join(missing)}; name their folders in HP_VENDOR_INCLUDE")
+    flags = [f"-I{folder}" for folder in folders if folder.is_dir()]
+    path = ROOT / "test" / "Runtime" / "vendor" / source
+    subprocess.run([compiler, "-std=c++17", "-fsyntax-only", f"-I{ROOT}", *flags, path], check=True)

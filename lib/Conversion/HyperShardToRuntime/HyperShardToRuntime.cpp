@@ -14,6 +14,9 @@
 //   2. A started collective returns the runtime's future; `done` reads the
 //   operand
 //      once more, so that nothing writes to it or frees it in between.
+//      A collective's function says on which stream its calls may run: one for
+//      each axis of the mesh that is the outermost of a group, since groups
+//      along different axes use different parts of the network.
 //   3. `axis_index` is arithmetic on the device id; `slice_local` a slice at a
 //      computed offset, of the operand padded with zeros where it does not
 //      divide.
@@ -22,6 +25,7 @@
 
 #include "dialects/HyperShard/HyperShard.h"
 #include "dialects/HyperShard/MeshAxes.h"
+#include "dialects/Stream/Stream.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/RuntimeCalls.h"
 
@@ -76,6 +80,19 @@ static Group getGroup(Operation *op, FlatSymbolRefAttr meshName,
     group.words.push_back(axis.size);
   }
   return group;
+}
+
+/// The stream of a collective, by the outermost axis that it crosses.
+static stream::IdAttr getStream(Operation *op) {
+  MeshOp mesh = lookupMesh(op, op->getAttrOfType<FlatSymbolRefAttr>("mesh"));
+  int64_t outermost = -1;
+  for (StringRef name : {"axes", "to_axes"})
+    if (auto axes = op->getAttrOfType<ArrayAttr>(name))
+      for (Axis axis : MeshAxes(mesh.getMesh()).fromAttrs(axes))
+        if (axis.size > 1 && (outermost < 0 || axis.axis < outermost))
+          outermost = axis.axis;
+  return stream::IdAttr::get(op->getContext(), stream::Role::Comm,
+                             std::max<int64_t>(outermost, 0));
 }
 
 /// Elements before, along and behind a dimension.
@@ -297,6 +314,13 @@ func::FuncOp Rewriter::getFunction(Operation *op, RankedTensorType in,
       builder.getFunctionType({getBufferType(in), getBufferType(out)},
                               results));
   function.setPrivate();
+  if (!isStart) {
+    function->setAttr(stream::StreamDialect::kOfAttrName, getStream(op));
+    function.setArgAttr(0, stream::StreamDialect::kAccessAttrName,
+                        builder.getStringAttr("read"));
+    function.setArgAttr(1, stream::StreamDialect::kAccessAttrName,
+                        builder.getStringAttr("write"));
+  }
   builder.setInsertionPointToStart(function.addEntryBlock());
   RuntimeCallBuilder runtime(builder, loc);
   SmallVector<Value> arguments = {runtime.pointerTo(function.getArgument(0)),

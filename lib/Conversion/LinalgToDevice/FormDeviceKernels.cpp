@@ -25,12 +25,17 @@
 //   3. A buffer that only the group touches, within one iteration of the outer
 //      loops, becomes registers, or in rows shared memory. So does what several
 //      members of a row read: it is fetched once.
-//   4. Equal kernels are written once.
+//   4. A loop that looks up in the device's memory where it goes on is a kernel
+//      (SerialLoops.h).
+//   5. Equal kernels are written once.
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Conversion/LinalgToDevice/DevicePlan.h"
 #include "lib/Conversion/LinalgToDevice/DeviceThreads.h"
+#include "lib/Conversion/LinalgToDevice/SerialLoops.h"
 #include "lib/Conversion/LinalgToKernels/KernelCaptures.h"
+#include "lib/Conversion/LinalgToKernels/KernelTable.h"
 #include "lib/Conversion/LinalgToKernels/LoopNest.h"
 #include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
 #include "lib/Conversion/Passes.h"
@@ -38,9 +43,7 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace mlir::hyperparallel {
 #define GEN_PASS_DEF_FORMDEVICEKERNELS
@@ -52,159 +55,10 @@ using linalg::LinalgOp;
 
 namespace mlir::hyperparallel {
 
-static constexpr int64_t kThreadsOfElements = 256;
-static constexpr int64_t kMostThreads = 1024;
-/// Elements of a row that a thread should have, before a block has more
-/// threads.
-static constexpr int64_t kElementsOfRow = 4;
-static constexpr int64_t kVectorBytes = 16;
 /// Bytes of one iteration's buffers that a thread keeps to itself.
 static constexpr int64_t kMostPrivateBytes = 1024;
-
-//===----------------------------------------------------------------------===//
-// Decisions
-//===----------------------------------------------------------------------===//
-
-namespace {
-enum class Manner { Elements, Columns, Rows, Serial };
-
-struct DevicePlan {
-  Manner manner = Manner::Serial;
-  int64_t iterations = 1; ///< of the outer loops
-  int64_t vector = 1; ///< elements of the last outer loop that a thread does
-  int64_t blocks = 1, threads = 1;
-};
-} // namespace
-
-static bool isElementwise(const KernelMember &member) {
-  LinalgOp op = member.op;
-  return op.getNumLoops() == member.outer.size();
-}
-
-/// The loop that a row's threads share, if it is not among the outer ones.
-static std::optional<unsigned> getSharedLoop(const KernelMember &member) {
-  LinalgOp op = member.op;
-  if (op.getNumLoops() == member.outer.size())
-    return std::nullopt;
-  unsigned innermost = getInnermostLoop(op);
-  if (llvm::is_contained(member.outer, innermost))
-    return std::nullopt;
-  return innermost;
-}
-
-static bool canShareRow(const KernelMember &member) {
-  std::optional<unsigned> loop = getSharedLoop(member);
-  LinalgOp op = member.op;
-  if (!loop || linalg::isParallelIterator(op.getIteratorTypesArray()[*loop]))
-    return true;
-  for (unsigned result = 0; result < op.getNumDpsInits(); ++result)
-    if (!getCombiner(op, result))
-      return false;
-  return true;
-}
-
-/// The elements a thread takes at once: as many as make a vector of the
-/// smallest type, if the last outer loop is the contiguous one and divides.
-static int64_t getVectorLength(const KernelGroup &group) {
-  int64_t bytes = kVectorBytes, extent = 0;
-  for (const KernelMember &member : group.members) {
-    LinalgOp op = member.op;
-    if (member.outer.empty() || getInnermostLoop(op) != member.outer.back())
-      return 1;
-    extent = op.getStaticLoopRanges()[member.outer.back()];
-    for (Value operand : op->getOperands())
-      if (auto type = dyn_cast<MemRefType>(operand.getType()))
-        bytes = std::min(bytes, getElementBytes(type.getElementType()));
-  }
-  int64_t length = std::min<int64_t>(kVectorBytes / bytes, 8);
-  while (length > 1 && extent % length != 0)
-    length /= 2;
-  return length;
-}
-
-/// Gives a lone op that reduces along other than the contiguous loop all its
-/// parallel loops as outer ones.
-static bool spreadColumns(KernelGroup &group) {
-  if (group.members.size() != 1)
-    return false;
-  KernelMember &member = group.members.front();
-  LinalgOp op = member.op;
-  auto iterators = op.getIteratorTypesArray();
-  if (op.getNumReductionLoops() == 0 ||
-      !linalg::isParallelIterator(iterators[getInnermostLoop(op)]))
-    return false;
-  SmallVector<unsigned> outer;
-  for (unsigned loop = 0; loop < iterators.size(); ++loop)
-    if (linalg::isParallelIterator(iterators[loop]))
-      outer.push_back(loop);
-  for (OpOperand &init : op.getDpsInitsMutable()) {
-    AffineMap map = op.getMatchingIndexingMap(&init);
-    for (unsigned loop : outer)
-      if (!llvm::is_contained(map.getResults(),
-                              getAffineDimExpr(loop, map.getContext())))
-        return false;
-  }
-  member.outer = std::move(outer);
-  return true;
-}
-
-static DevicePlan decide(KernelGroup &group) {
-  DevicePlan plan;
-  if (llvm::all_of(group.members, isElementwise)) {
-    plan.manner = Manner::Elements;
-    plan.vector = getVectorLength(group);
-  } else if (spreadColumns(group)) {
-    plan.manner = Manner::Columns;
-  } else if (llvm::all_of(group.members, canShareRow)) {
-    plan.manner = Manner::Rows;
-  }
-  const KernelMember &first = group.members.front();
-  LinalgOp firstOp = first.op;
-  SmallVector<int64_t> extents = firstOp.getStaticLoopRanges();
-  for (unsigned loop : first.outer)
-    plan.iterations *= extents[loop];
-  if (plan.manner == Manner::Rows) {
-    int64_t widest = 1;
-    for (const KernelMember &member : group.members)
-      if (std::optional<unsigned> loop = getSharedLoop(member)) {
-        LinalgOp op = member.op;
-        widest = std::max(widest, op.getStaticLoopRanges()[*loop]);
-      }
-    plan.threads = kWarp;
-    while (plan.threads < kMostThreads &&
-           plan.threads * kElementsOfRow < widest)
-      plan.threads *= 2;
-    plan.blocks = plan.iterations;
-    return plan;
-  }
-  int64_t needed = plan.iterations / plan.vector;
-  plan.threads =
-      plan.manner == Manner::Elements ? kThreadsOfElements : 4 * kWarp;
-  while (plan.threads > kWarp && plan.threads / 2 >= needed)
-    plan.threads /= 2;
-  plan.blocks = (needed + plan.threads - 1) / plan.threads;
-  return plan;
-}
-
-/// The loops of all members must be known, and small enough to count in 32
-/// bits.
-static LogicalResult checkLoops(const KernelGroup &group) {
-  for (const KernelMember &member : group.members) {
-    LinalgOp op = member.op;
-    int64_t outer = 1;
-    for (auto [loop, extent] : llvm::enumerate(op.getStaticLoopRanges())) {
-      if (ShapedType::isDynamic(extent))
-        return op.emitError("expected loops of static extent for a kernel of "
-                            "the device but got one of unknown extent");
-      if (llvm::is_contained(member.outer, loop))
-        outer *= extent;
-      if (outer > std::numeric_limits<int32_t>::max())
-        return op.emitError("expected at most 2147483647 iterations for a "
-                            "kernel of the device but got more");
-    }
-  }
-  return success();
-}
+/// Of shared memory for buffers; the rest is for combining partial results.
+static constexpr int64_t kMostShared = kSharedBytes - 1024;
 
 //===----------------------------------------------------------------------===//
 // Writing one kernel
@@ -224,7 +78,10 @@ public:
   ArrayRef<memref::AllocOp> getLocalBuffers() const { return localBuffers; }
 
 private:
+  Value takeShared(MemRefType type);
   void placeLocalBuffers();
+  void chooseFetched();
+  void fetch(ArrayRef<Value> variables);
   BufferAccess getBuffer(Value outside);
   SmallVector<Value> splitNumber(Value number);
   void writeMembers(ArrayRef<Value> variables);
@@ -251,52 +108,104 @@ private:
   std::optional<KernelCaptures> captures;
   SmallVector<memref::AllocOp> localBuffers;
   DenseMap<Value, BufferAccess> local;
+  /// What is fetched to shared memory, with the outer loop at each position.
+  SmallVector<std::pair<Value, SmallVector<std::optional<size_t>>>> fetched;
+  int64_t usedBytes = 0;
 };
 } // namespace
 
-static int64_t getBytes(MemRefType type) {
-  return type.getNumElements() * getElementBytes(type.getElementType());
+static int64_t getRoundedBytes(MemRefType type) {
+  int64_t bytes =
+      type.getNumElements() * getElementBytes(type.getElementType());
+  return (bytes + 15) / 16 * 16;
+}
+
+/// A buffer in memory that the block shares. Kernels of one program take the
+/// same memory, each in its turn.
+Value DeviceKernelWriter::takeShared(MemRefType type) {
+  std::string name = "hp_shared_" + std::to_string(usedBytes) + "_";
+  llvm::raw_string_ostream stream(name);
+  stream << type.getElementType();
+  for (int64_t size : type.getShape())
+    stream << "x" << size;
+  usedBytes += getRoundedBytes(type);
+  return threads.sharedBuffer(builder, name, type);
 }
 
 void DeviceKernelWriter::placeLocalBuffers() {
   bool isRow = plan.manner == Manner::Rows;
-  int64_t most = isRow ? kSharedBytes - 1024 : kMostPrivateBytes, used = 0;
-  SetVector<Value> candidates;
-  for (const KernelMember &member : group.members)
-    for (Value operand : member.op->getOperands())
-      if (operand.getDefiningOp<memref::AllocOp>())
-        candidates.insert(operand);
-  for (Value candidate : candidates) {
-    auto alloc = candidate.getDefiningOp<memref::AllocOp>();
-    auto fixed = getFixedPositions(alloc, group);
-    MemRefType type = alloc.getType();
-    if (!fixed || !type.getElementType().isIntOrIndexOrFloat())
+  int64_t most = isRow ? kMostShared : kMostPrivateBytes;
+  SmallVector<LocalBuffer> found = findLocalBuffers(group);
+  for (LocalBuffer &buffer : found) {
+    if (usedBytes + getRoundedBytes(buffer.type) > most)
       continue;
-    SmallVector<int64_t> shape;
-    for (auto [size, isFixed] : llvm::zip_equal(type.getShape(), *fixed))
-      if (!isFixed)
-        shape.push_back(size);
-    auto localType = MemRefType::get(shape, type.getElementType());
-    int64_t bytes = (getBytes(localType) + 15) / 16 * 16;
-    if (used + bytes > most)
-      continue;
-    Value buffer;
+    Value place;
     if (isRow) {
-      // Kernels of one program take the same memory, each in its turn.
-      std::string shared = "hp_shared_" + std::to_string(used) + "_";
-      llvm::raw_string_ostream stream(shared);
-      stream << type.getElementType();
-      for (int64_t size : shape)
-        stream << "x" << size;
-      buffer = threads.sharedBuffer(builder, shared, localType);
+      place = takeShared(buffer.type);
     } else {
-      buffer = memref::AllocaOp::create(builder, loc, localType,
-                                        builder.getI64IntegerAttr(16));
+      place = memref::AllocaOp::create(builder, loc, buffer.type,
+                                       builder.getI64IntegerAttr(16));
+      usedBytes += getRoundedBytes(buffer.type);
     }
-    used += bytes;
-    local[candidate] = {buffer, *fixed};
-    localBuffers.push_back(alloc);
+    local[buffer.alloc.getResult()] = {place, buffer.fixed};
+    localBuffers.push_back(buffer.alloc);
   }
+}
+
+/// What several members of a row read is fetched once: rows of one dimension
+/// that fit.
+void DeviceKernelWriter::chooseFetched() {
+  SetVector<Value> inputs;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    for (Value input : op.getDpsInputs())
+      if (isa<MemRefType>(input.getType()) && !local.contains(input))
+        inputs.insert(input);
+  }
+  for (Value input : inputs) {
+    auto type = cast<MemRefType>(input.getType());
+    if (!type.hasStaticShape() || !type.getElementType().isIntOrIndexOrFloat())
+      continue;
+    auto places = getRowPlaces(input, group);
+    if (!places || llvm::count(*places, std::nullopt) != 1)
+      continue;
+    SmallVector<bool> fixed;
+    SmallVector<int64_t> shape;
+    for (auto [size, place] : llvm::zip_equal(type.getShape(), *places)) {
+      fixed.push_back(place.has_value());
+      if (!place)
+        shape.push_back(size);
+    }
+    auto rowType = MemRefType::get(shape, type.getElementType());
+    if (usedBytes + getRoundedBytes(rowType) > kMostShared)
+      continue;
+    captures->capture(input);
+    local[input] = {takeShared(rowType), fixed};
+    fetched.push_back({input, *places});
+  }
+}
+
+/// The threads of the block copy the row together.
+void DeviceKernelWriter::fetch(ArrayRef<Value> variables) {
+  if (fetched.empty())
+    return;
+  Value thread = toIndex(threads.threadNumber(builder));
+  Value step = arith::ConstantIndexOp::create(builder, loc, plan.threads);
+  for (const auto &[input, places] : fetched) {
+    Value row = local[input].buffer;
+    Value extent = arith::ConstantIndexOp::create(
+        builder, loc, cast<MemRefType>(row.getType()).getDimSize(0));
+    auto loop = scf::ForOp::create(builder, loc, thread, extent, step);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+    SmallVector<Value> indices;
+    for (std::optional<size_t> place : places)
+      indices.push_back(place ? variables[*place] : loop.getInductionVar());
+    Value element = memref::LoadOp::create(
+        builder, loc, captures->getMapping().lookup(input), indices);
+    memref::StoreOp::create(builder, loc, element, row, loop.getInductionVar());
+  }
+  threads.barrier(builder);
 }
 
 BufferAccess DeviceKernelWriter::getBuffer(Value outside) {
@@ -355,7 +264,9 @@ void DeviceKernelWriter::writeMembers(ArrayRef<Value> variables) {
 }
 
 void DeviceKernelWriter::writeRow() {
-  writeMembers(splitNumber(threads.blockNumber(builder)));
+  SmallVector<Value> variables = splitNumber(threads.blockNumber(builder));
+  fetch(variables);
+  writeMembers(variables);
 }
 
 /// One iteration a thread, or a vector of them.
@@ -398,6 +309,8 @@ func::FuncOp DeviceKernelWriter::write() {
   builder.setInsertionPointToStart(function.addEntryBlock());
   captures.emplace(function, builder, callSite, loc);
   placeLocalBuffers();
+  if (plan.manner == Manner::Rows)
+    chooseFetched();
   captures->captureOperands(group,
                             [&](Value value) { return local.contains(value); });
   if (plan.manner == Manner::Rows)
@@ -440,45 +353,27 @@ struct FormDeviceKernelsPass
     : impl::FormDeviceKernelsBase<FormDeviceKernelsPass> {
   void runOnOperation() override;
   LogicalResult rewriteGroup(KernelGroup &group, StringRef parentName,
-                             SymbolTable &symbols);
-
-  /// Printed kernel (without its name) to the function that holds it.
-  llvm::StringMap<func::FuncOp> known;
+                             KernelTable &kernels);
+  void rewriteLoop(const SerialLoop &serial, StringRef parentName,
+                   KernelTable &kernels);
 };
 } // namespace
 
-static std::string printWithoutName(func::FuncOp function) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  Attribute name = function.getSymNameAttr();
-  function.setSymName("kernel");
-  function->print(stream, OpPrintingFlags().useLocalScope());
-  function.setSymNameAttr(cast<StringAttr>(name));
-  return text;
-}
-
 LogicalResult FormDeviceKernelsPass::rewriteGroup(KernelGroup &group,
                                                   StringRef parentName,
-                                                  SymbolTable &symbols) {
-  if (failed(checkLoops(group)))
+                                                  KernelTable &kernels) {
+  if (failed(checkDeviceLoops(group)))
     return failure();
-  DevicePlan plan = decide(group);
+  DevicePlan plan = decideDevicePlan(group);
   std::string name = (parentName + "_kernel").str();
   DeviceKernelWriter writer(getOperation(), group, plan, name);
-  func::FuncOp kernel = writer.write();
-  auto [entry, isNew] = known.try_emplace(printWithoutName(kernel), kernel);
-  if (isNew) {
-    symbols.insert(kernel);
-    ++numKernels;
+  auto [kernel, isNew] = kernels.insert(writer.write());
+  (isNew ? numKernels : numShared) += 1;
+  if (isNew)
     (plan.manner == Manner::Elements  ? numElements
      : plan.manner == Manner::Columns ? numColumns
      : plan.manner == Manner::Rows    ? numRows
                                       : numSerial) += 1;
-  } else {
-    kernel->destroy();
-    kernel = entry->second;
-    ++numShared;
-  }
   LinalgOp last = group.members.back().op;
   OpBuilder builder(last);
   if (plan.iterations > 0)
@@ -488,6 +383,21 @@ LogicalResult FormDeviceKernelsPass::rewriteGroup(KernelGroup &group,
   for (memref::AllocOp alloc : writer.getLocalBuffers())
     alloc->erase();
   return success();
+}
+
+void FormDeviceKernelsPass::rewriteLoop(const SerialLoop &serial,
+                                        StringRef parentName,
+                                        KernelTable &kernels) {
+  SmallVector<Value> arguments;
+  std::string name = (parentName + "_loop").str();
+  auto [kernel, isNew] =
+      kernels.insert(writeSerialLoop(getOperation(), serial, name, arguments));
+  (isNew ? numKernels : numShared) += 1;
+  numLoops += isNew;
+  scf::ForOp loop = serial.loop;
+  OpBuilder builder(loop);
+  func::CallOp::create(builder, loop.getLoc(), kernel, arguments);
+  loop->erase();
 }
 
 /// Gives what is no kernel (matmuls, calls, returns) a copy of the constant
@@ -516,29 +426,15 @@ static void copyConstants(func::FuncOp function) {
 }
 
 void FormDeviceKernelsPass::runOnOperation() {
-  SymbolTable symbols(getOperation());
-  known.clear();
-  SmallVector<func::FuncOp> functions;
-  for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
-    if (!function.isExternal() && !function->hasAttr("hp.kernel"))
-      functions.push_back(function);
-  for (func::FuncOp function : functions) {
-    function.walk([](memref::CopyOp copy) {
-      OpBuilder builder(copy);
-      linalg::CopyOp::create(builder, copy.getLoc(), copy.getSource(),
-                             copy.getTarget());
-      copy->erase();
-    });
+  KernelTable kernels(getOperation());
+  for (func::FuncOp function : getProgramFunctions(getOperation())) {
+    writeCopiesAsLinalg(function);
     copyConstants(function);
-    SmallVector<Block *> blocks;
-    function.walk([&](Block *block) {
-      if (!isa<LinalgOp>(block->getParentOp()) &&
-          !block->getParentOp()->getParentOfType<LinalgOp>())
-        blocks.push_back(block);
-    });
-    for (Block *block : blocks)
+    for (const SerialLoop &serial : findSerialLoops(function))
+      rewriteLoop(serial, function.getSymName(), kernels);
+    for (Block *block : getKernelBlocks(function))
       for (KernelGroup &group : formKernelGroups(*block))
-        if (failed(rewriteGroup(group, function.getSymName(), symbols)))
+        if (failed(rewriteGroup(group, function.getSymName(), kernels)))
           return signalPassFailure();
   }
 }

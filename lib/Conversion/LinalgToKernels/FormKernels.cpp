@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/LinalgToKernels/KernelCaptures.h"
+#include "lib/Conversion/LinalgToKernels/KernelTable.h"
 #include "lib/Conversion/LinalgToKernels/LoopNest.h"
 #include "lib/Conversion/Passes.h"
 
@@ -34,7 +35,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace mlir::hyperparallel {
 #define GEN_PASS_DEF_FORMKERNELS
@@ -145,32 +145,15 @@ private:
 
 void KernelWriter::placeLocalBuffers() {
   int64_t used = 0;
-  SetVector<Value> candidates;
-  for (const KernelMember &member : group.members)
-    for (Value operand : member.op->getOperands())
-      if (operand.getDefiningOp<memref::AllocOp>())
-        candidates.insert(operand);
-  for (Value candidate : candidates) {
-    auto alloc = candidate.getDefiningOp<memref::AllocOp>();
-    auto fixed = getFixedPositions(alloc, group);
-    MemRefType type = alloc.getType();
-    if (!fixed || !type.getElementType().isIntOrIndexOrFloat())
+  SmallVector<LocalBuffer> found = findLocalBuffers(group);
+  for (LocalBuffer &buffer : found) {
+    if (used + buffer.bytes > kMaxStackBytes)
       continue;
-    SmallVector<int64_t> shape;
-    for (auto [size, isFixed] : llvm::zip_equal(type.getShape(), *fixed))
-      if (!isFixed)
-        shape.push_back(size);
-    auto localType = MemRefType::get(shape, type.getElementType());
-    int64_t width =
-        type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
-    int64_t bytes = localType.getNumElements() * ((width + 7) / 8);
-    if (used + bytes > kMaxStackBytes)
-      continue;
-    used += bytes;
-    Value buffer = memref::AllocaOp::create(builder, loc, localType,
-                                            builder.getI64IntegerAttr(64));
-    local[candidate] = {buffer, *fixed};
-    localBuffers.push_back(alloc);
+    used += buffer.bytes;
+    Value place = memref::AllocaOp::create(builder, loc, buffer.type,
+                                           builder.getI64IntegerAttr(64));
+    local[buffer.alloc.getResult()] = {place, buffer.fixed};
+    localBuffers.push_back(buffer.alloc);
   }
 }
 
@@ -269,39 +252,17 @@ namespace {
 struct FormKernelsPass : impl::FormKernelsBase<FormKernelsPass> {
   void runOnOperation() override;
   void rewriteGroup(KernelGroup &group, StringRef parentName,
-                    SymbolTable &symbols);
-
-  /// Printed kernel (without its name) to the function that holds it.
-  llvm::StringMap<func::FuncOp> known;
+                    KernelTable &kernels);
 };
 } // namespace
 
-static std::string printWithoutName(func::FuncOp function) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  Attribute name = function.getSymNameAttr();
-  function.setSymName("kernel");
-  function->print(stream, OpPrintingFlags().useLocalScope());
-  function.setSymNameAttr(cast<StringAttr>(name));
-  return text;
-}
-
 void FormKernelsPass::rewriteGroup(KernelGroup &group, StringRef parentName,
-                                   SymbolTable &symbols) {
+                                   KernelTable &kernels) {
   demoteContiguousLoop(group);
   std::string name = (parentName + "_kernel").str();
   KernelWriter writer(getOperation(), group, name);
-  func::FuncOp kernel = writer.write();
-
-  auto [entry, isNew] = known.try_emplace(printWithoutName(kernel), kernel);
-  if (isNew) {
-    symbols.insert(kernel);
-    ++numKernels;
-  } else {
-    kernel->destroy();
-    kernel = entry->second;
-    ++numShared;
-  }
+  auto [kernel, isNew] = kernels.insert(writer.write());
+  (isNew ? numKernels : numShared) += 1;
 
   LinalgOp last = group.members.back().op;
   OpBuilder builder(last);
@@ -330,29 +291,12 @@ void FormKernelsPass::rewriteGroup(KernelGroup &group, StringRef parentName,
 }
 
 void FormKernelsPass::runOnOperation() {
-  SymbolTable symbols(getOperation());
-  known.clear();
-  SmallVector<func::FuncOp> functions;
-  for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
-    if (!function.isExternal() && !function->hasAttr("hp.kernel"))
-      functions.push_back(function);
-  for (func::FuncOp function : functions) {
-    // A copy is a kernel like any other.
-    function.walk([](memref::CopyOp copy) {
-      OpBuilder builder(copy);
-      linalg::CopyOp::create(builder, copy.getLoc(), copy.getSource(),
-                             copy.getTarget());
-      copy->erase();
-    });
-    SmallVector<Block *> blocks;
-    function.walk([&](Block *block) {
-      if (!isa<LinalgOp>(block->getParentOp()) &&
-          !block->getParentOp()->getParentOfType<LinalgOp>())
-        blocks.push_back(block);
-    });
-    for (Block *block : blocks)
+  KernelTable kernels(getOperation());
+  for (func::FuncOp function : getProgramFunctions(getOperation())) {
+    writeCopiesAsLinalg(function);
+    for (Block *block : getKernelBlocks(function))
       for (KernelGroup &group : formKernelGroups(*block))
-        rewriteGroup(group, function.getSymName(), symbols);
+        rewriteGroup(group, function.getSymName(), kernels);
   }
 }
 

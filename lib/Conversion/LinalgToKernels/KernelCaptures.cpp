@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/LinalgToKernels/KernelCaptures.h"
+#include "lib/Conversion/RuntimeCalls.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -54,6 +55,31 @@ std::optional<SmallVector<bool>> getFixedPositions(memref::AllocOp alloc,
     if (place)
       (*fixed)[*place] = true;
   return fixed;
+}
+
+SmallVector<LocalBuffer> findLocalBuffers(const KernelGroup &group) {
+  SetVector<Operation *> candidates;
+  for (const KernelMember &member : group.members)
+    for (Value operand : member.op->getOperands())
+      if (auto alloc = operand.getDefiningOp<memref::AllocOp>())
+        candidates.insert(alloc);
+  SmallVector<LocalBuffer> found;
+  for (Operation *candidate : candidates) {
+    auto alloc = cast<memref::AllocOp>(candidate);
+    auto fixed = getFixedPositions(alloc, group);
+    MemRefType type = alloc.getType();
+    if (!fixed || !type.getElementType().isIntOrIndexOrFloat())
+      continue;
+    SmallVector<int64_t> shape;
+    for (auto [size, isFixed] : llvm::zip_equal(type.getShape(), *fixed))
+      if (!isFixed)
+        shape.push_back(size);
+    auto part = MemRefType::get(shape, type.getElementType());
+    found.push_back(
+        {alloc, std::move(*fixed), part,
+         part.getNumElements() * getElementBytes(type.getElementType())});
+  }
+  return found;
 }
 
 /// True for ops that cost nothing and are made anew inside of a kernel.

@@ -25,6 +25,18 @@ namespace mlir::hyperparallel {
 std::optional<SmallVector<bool>> getFixedPositions(memref::AllocOp alloc,
                                                    const KernelGroup &group);
 
+/// A buffer of which a kernel needs the part of one outer iteration only.
+struct LocalBuffer {
+  memref::AllocOp alloc;
+  SmallVector<bool> fixed; ///< positions that the outer loops fix
+  MemRefType type;         ///< of the part
+  int64_t bytes;
+};
+
+/// The buffers that only the group touches, at the place of the outer
+/// iteration, in the order of their first use.
+SmallVector<LocalBuffer> findLocalBuffers(const KernelGroup &group);
+
 /// Collects the arguments of a kernel while it is written.
 class KernelCaptures {
 public:

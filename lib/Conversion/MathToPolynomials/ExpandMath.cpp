@@ -17,6 +17,7 @@
 //   sin, cos    x - n pi/2 in f64 (exact for |x| < 1e6; error grows to 1e-3 at
 //               1e15), polynomials on [-pi/4, pi/4]
 //   pow         constant small exponents by products, else exp(y log x) in f64
+//   powi        constant exponents to 64 by squaring, else as pow
 //
 // f64 stays with the C library, and so do the rarer functions. Roundings that
 // x86 lacks an instruction for are expanded too.
@@ -41,6 +42,8 @@ namespace mlir::hyperparallel {
 using Predicate = arith::CmpFPredicate;
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+/// Greatest exponent of a power that is computed by squaring.
+static constexpr uint64_t kMostSquared = 64;
 
 //===----------------------------------------------------------------------===//
 // Building blocks
@@ -309,6 +312,27 @@ static Value buildConstantPow(ScalarBuilder &s, Value x, double exponent) {
   return exponent < 0 ? s.div(s.constant(1.0), result) : result;
 }
 
+/// x to an integer power: by squaring if that is a small constant.
+static Value buildPowI(ScalarBuilder &s, Value x, Value y) {
+  APInt constant;
+  if (!matchPattern(y, m_ConstantInt(&constant)) ||
+      constant.abs().ugt(kMostSquared))
+    return s.type.isF32()
+               ? buildPow(s, x,
+                          arith::SIToFPOp::create(s.builder, s.loc, s.type, y))
+               : Value();
+  Value result = s.constant(1.0);
+  bool isOne = true;
+  for (uint64_t rest = constant.abs().getZExtValue(); rest > 0; rest /= 2) {
+    if (rest % 2 == 1)
+      result = isOne ? x : s.mul(result, x);
+    isOne &= rest % 2 == 0;
+    if (rest > 1)
+      x = s.mul(x, x);
+  }
+  return constant.isNegative() ? s.div(s.constant(1.0), result) : result;
+}
+
 /// Half away from zero.
 static Value buildRound(ScalarBuilder &s, Value x) {
   // The largest number below a half: adding a half would round 0.49999997 up.
@@ -338,6 +362,8 @@ static Value expand(OpBuilder &builder, Operation *op) {
         return product;
     return type.isF32() ? buildPow(s, pow.getLhs(), pow.getRhs()) : Value();
   }
+  if (auto pow = dyn_cast<math::FPowIOp>(op))
+    return buildPowI(s, pow.getLhs(), pow.getRhs());
   if (op->getNumOperands() != 1)
     return {};
   Value x = op->getOperand(0);

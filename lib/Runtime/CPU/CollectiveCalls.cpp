@@ -9,6 +9,7 @@
 
 #include "lib/Runtime/CPU/GeneratedCode.h"
 #include "lib/Runtime/CPU/Reduce.h"
+#include "lib/Runtime/CPU/SideStream.h"
 #include "lib/Runtime/Status.h"
 
 #include <algorithm>
@@ -64,7 +65,7 @@ static hp_status gatherCall(Device &device, const void *in, void *out,
   call.elementBytes = dtypeBytes(dtype);
   call.inBytes = outer * dim * inner * call.elementBytes;
   std::copy_n(sizes, 3, call.shape);
-  return findGroup(device, axes, naxes, &ref);
+  return findGroup(currentLane(device), axes, naxes, &ref);
 }
 
 static hp_status reduceCall(Device &device, const void *in, void *out,
@@ -84,7 +85,7 @@ static hp_status reduceCall(Device &device, const void *in, void *out,
   call.elementBytes = dtypeBytes(dtype);
   call.inBytes = count * call.elementBytes;
   call.shape[0] = count;
-  return findGroup(device, axes, naxes, &ref);
+  return findGroup(currentLane(device), axes, naxes, &ref);
 }
 
 static int64_t groupSize(const GroupRef *ref) {
@@ -103,7 +104,7 @@ static hp_status scatterCall(Device &device, const void *in, void *out,
   if (status == HP_OK)
     status = checkElements("reduce_scatter", dtype, op, true);
   if (status == HP_OK)
-    status = findGroup(device, axes, naxes, &ref);
+    status = findGroup(currentLane(device), axes, naxes, &ref);
   if (status != HP_OK)
     return status;
   call.dtype = dtype;
@@ -139,7 +140,7 @@ static hp_status toAllCall(Device &device, const void *in, void *out,
   if (status == HP_OK)
     status = checkSizes("all_to_all", shape, static_cast<int>(rank));
   if (status == HP_OK)
-    status = findGroup(device, axes, naxes, &ref);
+    status = findGroup(currentLane(device), axes, naxes, &ref);
   if (status != HP_OK)
     return status;
   if (shape[splitDim] % groupSize(ref) != 0)
@@ -173,16 +174,18 @@ static hp_status permuteCall(Device &device, const void *in, void *out,
   if (status != HP_OK)
     return status;
   call.inBytes = bytes;
-  return findPermuteGroup(device, from, numFrom, to, numTo, &ref, call);
+  return findPermuteGroup(currentLane(device), from, numFrom, to, numTo, &ref,
+                          call);
 }
 
-/// The synchronous form of a collective.
-static void perform(Device &device, hp_status status, Call &call,
+/// Does a collective, or queues it.
+static void perform(Device &device, hp_status status, const Call &call,
                     GroupRef *ref) {
   if (status == HP_OK)
-    status = startCollective(device, *ref, call);
-  if (status == HP_OK)
-    status = finishCollective(device, call);
+    status = perform(device, [own = call, ref](Lane &lane) mutable {
+      hp_status status = startCollective(lane, *ref, own);
+      return status == HP_OK ? finishCollective(lane, own) : status;
+    });
   if (status != HP_OK)
     leaveProgram(device, status);
 }
@@ -190,6 +193,11 @@ static void perform(Device &device, hp_status status, Call &call,
 /// The asynchronous form; the device owns the call until hp_rt_wait.
 static void *begin(Device &device, hp_status status, const Call &described,
                    GroupRef *ref) {
+  if (status == HP_OK && device.current)
+    status = fail(HP_INVALID_ARGUMENT,
+                  "expected a collective with a future to be on no stream, but "
+                  "calls go to the stream %s",
+                  streamName(device.current->stream).c_str());
   if (status != HP_OK)
     leaveProgram(device, status);
   Call *call = new Call(described);
@@ -290,7 +298,7 @@ void hp_rt_halo_exchange(const void *in, void *out, int64_t outer,
   if (status == HP_OK)
     status = checkSizes("halo_exchange", sizes, 5);
   if (status == HP_OK)
-    status = findGroup(device, axes, naxes, &ref);
+    status = findGroup(currentLane(device), axes, naxes, &ref);
   if (status == HP_OK && in_dim * groupSize(ref) < global_size)
     status = fail(HP_INVALID_ARGUMENT,
                   "halo_exchange: %lld blocks of %lld do not hold %lld",
@@ -380,7 +388,9 @@ void hp_rt_send(const void *buffer, int64_t bytes, int64_t peer, int64_t tag) {
   if (status == HP_OK)
     status = checkSizes("send", &bytes, 1);
   if (status == HP_OK)
-    status = sendMessage(device, call);
+    status = perform(device, [own = call](Lane &lane) mutable {
+      return sendMessage(lane, own);
+    });
   if (status != HP_OK)
     leaveProgram(device, status);
 }
@@ -395,7 +405,9 @@ void hp_rt_recv(void *buffer, int64_t bytes, int64_t peer, int64_t tag) {
   if (status == HP_OK)
     status = checkSizes("recv", &bytes, 1);
   if (status == HP_OK)
-    status = receiveMessage(device, call);
+    status = perform(device, [own = call](Lane &lane) mutable {
+      return receiveMessage(lane, own);
+    });
   if (status != HP_OK)
     leaveProgram(device, status);
 }

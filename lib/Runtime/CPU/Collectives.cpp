@@ -3,6 +3,8 @@
 #include "lib/Runtime/CPU/Collectives.h"
 #include "lib/Runtime/CPU/Device.h"
 #include "lib/Runtime/CPU/Reduce.h"
+#include "lib/Runtime/CPU/SideStream.h"
+#include "lib/Runtime/MeshAxes.h"
 #include "lib/Runtime/Status.h"
 
 #include <algorithm>
@@ -25,6 +27,8 @@ static const char *kindName(hp_collective kind) {
 }
 
 std::string describe(const Call &call) {
+  if (call.awaitedStream >= 0)
+    return "the wait for the stream " + streamName(call.awaitedStream);
   std::string text = kindName(call.kind);
   if (call.op >= 0)
     text += std::string(" ") + reductionName(call.op);
@@ -107,54 +111,15 @@ void Collectives::dropChannel(const std::vector<int64_t> &key) {
   channels.erase(key);
 }
 
-static std::string describeAxes(const hp_axis *axes, int64_t numAxes) {
-  std::string text = "[";
-  for (int64_t i = 0; i < numAxes; ++i)
-    text += (i ? ", " : "") + std::to_string(axes[i].size) + " at stride " +
-            std::to_string(axes[i].stride);
-  return text + "]";
-}
-
-/// Axes must cut the device ids into whole, disjoint digits.
-static hp_status checkAxes(const hp_axis *axes, int64_t numAxes,
-                           int64_t meshSize) {
-  std::vector<hp_axis> sorted(axes, axes + numAxes);
-  std::sort(
-      sorted.begin(), sorted.end(),
-      [](const hp_axis &a, const hp_axis &b) { return a.stride < b.stride; });
-  int64_t below = 1;
-  for (const hp_axis &axis : sorted) {
-    if (axis.stride < 1 || axis.size < 1 || axis.stride % below != 0 ||
-        axis.size > meshSize / axis.stride ||
-        meshSize % (axis.stride * axis.size) != 0)
-      return fail(HP_INVALID_ARGUMENT,
-                  "axes %s are no disjoint axes of a mesh of %lld devices",
-                  describeAxes(axes, numAxes).c_str(),
-                  static_cast<long long>(meshSize));
-    below = axis.stride * axis.size;
-  }
-  return HP_OK;
-}
-
-static int64_t coordinate(int64_t id, const hp_axis &axis) {
-  return id / axis.stride % axis.size;
-}
-
 /// Replaces the coordinates along `axes` by the digits of `index`.
 static int64_t withIndex(int64_t id, const std::vector<hp_axis> &axes,
                          int64_t index) {
-  for (size_t i = axes.size(); i-- > 0;) {
-    id += (index % axes[i].size - coordinate(id, axes[i])) * axes[i].stride;
-    index /= axes[i].size;
-  }
-  return id;
+  return withIndexAlong(id, axes.data(), static_cast<int64_t>(axes.size()),
+                        index);
 }
 
 static int64_t indexOf(int64_t id, const std::vector<hp_axis> &axes) {
-  int64_t index = 0;
-  for (const hp_axis &axis : axes)
-    index = index * axis.size + coordinate(id, axis);
-  return index;
+  return indexAlong(id, axes.data(), static_cast<int64_t>(axes.size()));
 }
 
 static std::vector<hp_axis> withoutTrivial(const hp_axis *axes,
@@ -173,7 +138,8 @@ static Device *deviceAt(Context &context, int64_t group, int64_t rank) {
   return nullptr; // not reached: the launches of a group are complete
 }
 
-static GroupRef *makeGroup(Device &device, std::vector<hp_axis> axes) {
+static GroupRef *makeGroup(Lane &lane, std::vector<hp_axis> axes) {
+  Device &device = *lane.owner;
   int64_t size = 1, id = device.launch.rank;
   for (const hp_axis &axis : axes)
     size *= axis.size;
@@ -185,15 +151,16 @@ static GroupRef *makeGroup(Device &device, std::vector<hp_axis> axes) {
     for (int64_t rank = 0; rank < size; ++rank)
       members.push_back(deviceAt(*device.context, device.launch.group,
                                  withIndex(id, axes, rank)));
-    std::vector<int64_t> key = {device.launch.group, withIndex(id, axes, 0)};
+    std::vector<int64_t> key = {device.launch.group, lane.stream,
+                                withIndex(id, axes, 0)};
     for (const hp_axis &axis : axes)
       key.insert(key.end(), {axis.stride, axis.size});
     ref.group = device.context->collectives.group(members, key);
     ref.inFlight.resize(RingSize);
   }
   ref.axes = std::move(axes);
-  device.groups.push_back(std::move(ref));
-  return &device.groups.back();
+  lane.groups.push_back(std::move(ref));
+  return &lane.groups.back();
 }
 
 static bool sameAxes(const std::vector<hp_axis> &kept, const hp_axis *axes,
@@ -210,16 +177,16 @@ static bool sameAxes(const std::vector<hp_axis> &kept, const hp_axis *axes,
   return i == kept.size();
 }
 
-hp_status findGroup(Device &device, const hp_axis *axes, int64_t numAxes,
+hp_status findGroup(Lane &lane, const hp_axis *axes, int64_t numAxes,
                     GroupRef **out) {
-  for (GroupRef &ref : device.groups)
+  for (GroupRef &ref : lane.groups)
     if (sameAxes(ref.axes, axes, numAxes)) {
       *out = &ref;
       return HP_OK;
     }
-  hp_status status = checkAxes(axes, numAxes, device.meshSize);
+  hp_status status = checkAxes(axes, numAxes, lane.owner->meshSize);
   if (status == HP_OK)
-    *out = makeGroup(device, withoutTrivial(axes, numAxes));
+    *out = makeGroup(lane, withoutTrivial(axes, numAxes));
   return status;
 }
 
@@ -249,9 +216,10 @@ static bool spanningAxes(const std::vector<hp_axis> &from,
   return true;
 }
 
-hp_status findPermuteGroup(Device &device, const hp_axis *from, int64_t numFrom,
+hp_status findPermuteGroup(Lane &lane, const hp_axis *from, int64_t numFrom,
                            const hp_axis *to, int64_t numTo, GroupRef **out,
                            Call &call) {
+  Device &device = *lane.owner;
   hp_status status = checkAxes(from, numFrom, device.meshSize);
   if (status == HP_OK)
     status = checkAxes(to, numTo, device.meshSize);
@@ -270,7 +238,7 @@ hp_status findPermuteGroup(Device &device, const hp_axis *from, int64_t numFrom,
                 "permute: axes %s and %s do not span the same blocks",
                 describeAxes(from, numFrom).c_str(),
                 describeAxes(to, numTo).c_str());
-  status = findGroup(device, spanning.data(),
+  status = findGroup(lane, spanning.data(),
                      static_cast<int64_t>(spanning.size()), out);
   if (status != HP_OK)
     return status;
@@ -328,7 +296,7 @@ hp_status mismatch(const Group &group, int rank, const Call &call,
                       " calls " + b);
 }
 
-hp_status startCollective(Device &device, GroupRef &ref, Call &call) {
+hp_status startCollective(Lane &lane, GroupRef &ref, Call &call) {
   call.ref = &ref;
   call.group = ref.group;
   call.rank = ref.rank;
@@ -337,7 +305,7 @@ hp_status startCollective(Device &device, GroupRef &ref, Call &call) {
   Group &group = *ref.group;
   call.inPlace = call.in == call.out;
   if (group.isSpread)
-    return startSpread(device, call);
+    return startSpread(lane, call);
   call.sequence = ref.started;
   uint32_t slotIndex = call.sequence % RingSize;
   if (ref.inFlight[slotIndex])
@@ -348,7 +316,7 @@ hp_status startCollective(Device &device, GroupRef &ref, Call &call) {
                 describe(group.at(call.sequence, call.rank).call).c_str());
   Slot &slot = group.slotOf(call.sequence);
   uint32_t round = call.sequence / RingSize;
-  hp_status status = waitFor(device, slot.departed, round * group.size(), call);
+  hp_status status = waitFor(lane, slot.departed, round * group.size(), call);
   if (status != HP_OK)
     return status;
   ++ref.started;
@@ -405,7 +373,7 @@ int64_t allReduceBytes(const Call &call) {
          call.elementBytes;
 }
 
-static hp_status allReduceInTwoSteps(Device &device, Call &call,
+static hp_status allReduceInTwoSteps(Lane &lane, Call &call,
                                      const Call *const *members) {
   int64_t size = call.group->size(), count = call.shape[0], begin, end;
   reducedPart(count, call.rank, size, begin, end);
@@ -413,18 +381,18 @@ static hp_status allReduceInTwoSteps(Device &device, Call &call,
   Slot &slot = call.group->slotOf(call.sequence);
   slot.middle.add();
   hp_status status =
-      waitFor(device, slot.middle,
+      waitFor(lane, slot.middle,
               (call.sequence / RingSize + 1) * call.group->size(), call);
   if (status == HP_OK)
     pullParts(call, members, size);
   return status;
 }
 
-static hp_status finishInGroup(Device &device, Call &call, int64_t &moved) {
+static hp_status finishInGroup(Lane &lane, Call &call, int64_t &moved) {
   Group &group = *call.group;
   Slot &slot = group.slotOf(call.sequence);
   uint32_t target = (call.sequence / RingSize + 1) * group.size();
-  hp_status status = waitFor(device, slot.arrived, target, call);
+  hp_status status = waitFor(lane, slot.arrived, target, call);
   if (status != HP_OK)
     return status;
   std::vector<const Call *> members(group.size());
@@ -437,7 +405,7 @@ static hp_status finishInGroup(Device &device, Call &call, int64_t &moved) {
   bool meets =
       call.kind == HP_ALL_REDUCE && inTwoSteps(members.data(), group.size());
   if (meets)
-    status = allReduceInTwoSteps(device, call, members.data());
+    status = allReduceInTwoSteps(lane, call, members.data());
   else if (call.kind == HP_ALL_REDUCE)
     reducePart(call, members.data(), group.size(), 0, call.shape[0]);
   else
@@ -451,7 +419,7 @@ static hp_status finishInGroup(Device &device, Call &call, int64_t &moved) {
     slot.middle.add();
   slot.departed.add();
   call.ref->inFlight[call.sequence % RingSize] = false;
-  return call.small ? HP_OK : waitFor(device, slot.departed, target, call);
+  return call.small ? HP_OK : waitFor(lane, slot.departed, target, call);
 }
 
 /// A group of one: nothing to wait for.
@@ -463,20 +431,20 @@ static void finishAlone(Call &call) {
     moveData(call, &self, 1);
 }
 
-hp_status finishCollective(Device &device, Call &call) {
+hp_status finishCollective(Lane &lane, Call &call) {
   if (!call.group) {
     finishAlone(call);
     return HP_OK;
   }
   int64_t moved = 0, begin = nowNs();
-  hp_status status = call.group->isSpread ? finishSpread(device, call, moved)
-                                          : finishInGroup(device, call, moved);
+  hp_status status = call.group->isSpread ? finishSpread(lane, call, moved)
+                                          : finishInGroup(lane, call, moved);
   if (status != HP_OK)
     return status;
-  ++device.stats.collectives[call.kind];
-  device.stats.moved[call.kind] += moved;
-  if (device.context->trace.enabled() && device.lane)
-    device.lane->spans.push_back(
+  ++lane.stats.collectives[call.kind];
+  lane.stats.moved[call.kind] += moved;
+  if (lane.owner->context->trace.enabled() && lane.lane)
+    lane.lane->spans.push_back(
         {"collective", describe(call), begin, nowNs(), moved});
   return HP_OK;
 }

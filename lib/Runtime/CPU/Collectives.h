@@ -39,6 +39,7 @@
 namespace hyperparallel::runtime {
 
 struct Device;
+struct Lane;
 struct Group;
 struct GroupRef;
 
@@ -62,6 +63,7 @@ struct Call {
   const std::vector<int> *targets = nullptr;
   /// send, recv; over processes, the member that is waited for
   int64_t peer = -1, tag = 0;
+  int32_t awaitedStream = -1; ///< no call, but the wait for a stream
 
   const char *label = nullptr;
   GroupRef *ref = nullptr; ///< null for messages
@@ -142,25 +144,26 @@ private:
   std::map<std::vector<int64_t>, std::shared_ptr<Channel>> channels;
 };
 
-/// The group of `device` along `axes`; the reference stays valid for the run.
-hp_status findGroup(Device &device, const hp_axis *axes, int64_t numAxes,
+/// The group of the lane's device along `axes`, which is that lane's alone; the
+/// reference stays valid for the run.
+hp_status findGroup(Lane &lane, const hp_axis *axes, int64_t numAxes,
                     GroupRef **out);
 /// The group along all axes of both lists; `call` gets the rank in it that
-/// `device` receives from in a permute, and who receives from it.
-hp_status findPermuteGroup(Device &device, const hp_axis *from, int64_t numFrom,
+/// the device receives from in a permute, and who receives from it.
+hp_status findPermuteGroup(Lane &lane, const hp_axis *from, int64_t numFrom,
                            const hp_axis *to, int64_t numTo, GroupRef **out,
                            Call &call);
 
 /// Steps 1, and 2 to 4. `call` must live until it is finished.
-hp_status startCollective(Device &device, GroupRef &ref, Call &call);
-hp_status finishCollective(Device &device, Call &call);
+hp_status startCollective(Lane &lane, GroupRef &ref, Call &call);
+hp_status finishCollective(Lane &lane, Call &call);
 
 /// The same where members are in several processes.
-hp_status startSpread(Device &device, Call &call);
-hp_status finishSpread(Device &device, Call &call, int64_t &moved);
+hp_status startSpread(Lane &lane, Call &call);
+hp_status finishSpread(Lane &lane, Call &call, int64_t &moved);
 
-hp_status sendMessage(Device &device, Call &call);
-hp_status receiveMessage(Device &device, Call &call);
+hp_status sendMessage(Lane &lane, Call &call);
+hp_status receiveMessage(Lane &lane, Call &call);
 
 /// Rows of bytes that one member has in `in` and another needs in `out`: where
 /// they begin, and the distance of two rows.

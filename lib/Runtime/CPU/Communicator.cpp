@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "lib/Runtime/CPU/Communicator.h"
+#include "lib/Runtime/ArgumentChecks.h"
 #include "lib/Runtime/CPU/Device.h"
 #include "lib/Runtime/CPU/Reduce.h"
 #include "lib/Runtime/CPU/Stream.h"
@@ -165,36 +166,40 @@ struct Comm {
   uint64_t queued; ///< operations so far
 };
 
+/// A receive that waits for the end of a group: sends that are queued behind it
+/// on its stream may be what others wait for.
+struct Receive {
+  Stream *stream;
+  int64_t bytes;
+  std::function<hp_status()> action;
+};
+
+thread_local int groupDepth = 0;
+thread_local std::vector<Receive> putOff;
+
+void queueReceive(Receive receive) {
+  receive.stream->enqueue("recv", receive.bytes, std::move(receive.action));
+}
+
 Comm *commOf(hp_comm *comm) { return reinterpret_cast<Comm *>(comm); }
 
 hp_status createComm(hp_context *handle, const char *name, const int64_t *ranks,
                      int64_t numRanks, hp_device *deviceHandle, hp_comm **out) {
   Context &context = *reinterpret_cast<Context *>(handle);
   Device *device = reinterpret_cast<Device *>(deviceHandle);
-  if (!name || !ranks || numRanks < 1 || !device || !out)
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_comm_create: expected a name, ranks, a device and a place "
-                "for the result");
+  int rank = -1;
+  hp_status status = checkMembers(name, ranks, numRanks,
+                                  static_cast<int64_t>(context.devices.size()),
+                                  device ? device->ordinal : -1, out, &rank);
+  if (status != HP_OK)
+    return status;
   std::vector<int64_t> order(ranks, ranks + numRanks);
-  for (int64_t rank : order)
-    if (rank < 0 || rank >= static_cast<int64_t>(context.devices.size()) ||
-        std::count(order.begin(), order.end(), rank) != 1)
-      return fail(HP_INVALID_ARGUMENT,
-                  "communicator '%s': expected different devices below %zu but "
-                  "got %lld",
-                  name, context.devices.size(), static_cast<long long>(rank));
-  for (int64_t rank : order)
-    if (isRemote(*context.devices[rank]))
+  for (int64_t member : order)
+    if (isRemote(*context.devices[member]))
       return fail(HP_UNIMPLEMENTED,
                   "communicator '%s': device %lld is another process's; "
                   "collectives on streams are between devices of one process",
-                  name, static_cast<long long>(rank));
-  auto found = std::find(order.begin(), order.end(), device->ordinal);
-  if (found == order.end())
-    return fail(HP_INVALID_ARGUMENT,
-                "communicator '%s': device %d is not among its ranks", name,
-                device->ordinal);
-  int rank = static_cast<int>(found - order.begin());
+                  name, static_cast<long long>(member));
   std::lock_guard<std::mutex> lock(context.circles.mutex);
   std::shared_ptr<Circle> circle = context.circles.find(name, order);
   if (circle->joined[rank])
@@ -300,13 +305,11 @@ hp_status allToAll(const void *in, void *out, int64_t count, hp_dtype dtype,
 hp_status broadcast(void *buffer, int64_t count, hp_dtype dtype, int64_t root,
                     hp_comm *comm, hp_stream *stream) {
   Call call;
-  if (root < 0 || root >= commOf(comm)->circle->size())
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_broadcast: expected a root below %lld but got %lld",
-                static_cast<long long>(commOf(comm)->circle->size()),
-                static_cast<long long>(root));
-  hp_status status = makeCall("broadcast", HP_BROADCAST, buffer, buffer, count,
-                              dtype, -1, *commOf(comm), stream, call);
+  hp_status status =
+      checkRank("hp_broadcast", "root", root, commOf(comm)->circle->size());
+  if (status == HP_OK)
+    status = makeCall("broadcast", HP_BROADCAST, buffer, buffer, count, dtype,
+                      -1, *commOf(comm), stream, call);
   if (status != HP_OK)
     return status;
   call.source = static_cast<int>(root);
@@ -328,11 +331,8 @@ hp_status makeMessage(const char *what, hp_collective kind, const void *in,
                       Call &call) {
   hp_status status =
       makeCall(what, kind, in, out, count, dtype, -1, comm, stream, call);
-  if (status == HP_OK && (peer < 0 || peer >= comm.circle->size()))
-    status = fail(HP_INVALID_ARGUMENT,
-                  "hp_%s: expected a rank below %lld as peer but got %lld",
-                  what, static_cast<long long>(comm.circle->size()),
-                  static_cast<long long>(peer));
+  if (status == HP_OK)
+    status = checkRank(what, "peer", peer, comm.circle->size());
   call.peer = peer;
   call.tag = tag;
   return status;
@@ -363,8 +363,29 @@ hp_status receive(void *buffer, int64_t count, hp_dtype dtype, int64_t peer,
   if (status != HP_OK)
     return status;
   std::shared_ptr<Circle> circle = commOf(comm)->circle;
-  reinterpret_cast<Stream *>(stream)->enqueue(
-      "recv", call.inBytes, [circle, call] { return circle->receive(call); });
+  Receive receive = {reinterpret_cast<Stream *>(stream), call.inBytes,
+                     [circle, call] { return circle->receive(call); }};
+  if (groupDepth > 0)
+    putOff.push_back(std::move(receive));
+  else
+    queueReceive(std::move(receive));
+  return HP_OK;
+}
+
+hp_status beginGroup(hp_context *) {
+  ++groupDepth;
+  return HP_OK;
+}
+
+hp_status endGroup(hp_context *) {
+  if (groupDepth == 0)
+    return fail(HP_INVALID_ARGUMENT,
+                "hp_group_end: expected hp_group_begin before it");
+  if (--groupDepth > 0)
+    return HP_OK;
+  for (Receive &receive : putOff)
+    queueReceive(std::move(receive));
+  putOff.clear();
   return HP_OK;
 }
 
@@ -381,6 +402,8 @@ void addCommunicatorEntries(hp_backend_v1 &table) {
   table.barrier = barrier;
   table.send = send;
   table.recv = receive;
+  table.group_begin = beginGroup;
+  table.group_end = endGroup;
 }
 
 } // namespace hyperparallel::runtime

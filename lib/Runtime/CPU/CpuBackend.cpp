@@ -5,6 +5,7 @@
 #include "lib/Runtime/CPU/Communicator.h"
 #include "lib/Runtime/CPU/Device.h"
 #include "lib/Runtime/CPU/Stream.h"
+#include "lib/Runtime/ElementTypes.h"
 #include "lib/Runtime/Status.h"
 
 #include <algorithm>
@@ -298,6 +299,33 @@ hp_status traceEnd(hp_context *context) {
   return contextOf(context)->trace.end();
 }
 
+hp_status deviceCan(hp_device *, hp_capability capability, int64_t first,
+                    int64_t second) {
+  switch (capability) {
+  case HP_CAN_MULTIPLY:
+    return second >= HP_ACT_NONE && second <= HP_ACT_SILU && first >= HP_F16 &&
+                   first <= HP_F64
+               ? HP_OK
+               : fail(HP_UNIMPLEMENTED, "matmul: expected f16, bf16, f32 or "
+                                        "f64 operands and a known activation");
+  case HP_CAN_REDUCE:
+    return canReduce(first, second)
+               ? HP_OK
+               : fail(HP_UNIMPLEMENTED, "%s of %s elements is not defined",
+                      reductionName(second), dtypeName(first));
+  case HP_CAN_STORE:
+    return first >= 0 && first < HP_TIER_FILE
+               ? HP_OK
+               : fail(HP_UNIMPLEMENTED,
+                      "the cpu back end has no memory in tier '%s'",
+                      tierName(first));
+  case HP_CAN_LAUNCH:
+    return fail(HP_UNIMPLEMENTED,
+                "programs of back end 'cpu' have no kernels of their own");
+  }
+  return fail(HP_INVALID_ARGUMENT, "hp_device_can: expected a capability");
+}
+
 /// Kernels and vendor operations stay empty: on this back end programs are
 /// entries, and there is no vendor.
 hp_backend_v1 makeTable() {
@@ -313,6 +341,7 @@ hp_backend_v1 makeTable() {
   table.tier_reset_peak = resetTierPeak;
   table.alloc = allocate;
   table.free = release;
+  table.device_can = deviceCan;
   addStreamEntries(table);
   addCommunicatorEntries(table);
   addProcessEntries(table);

@@ -21,7 +21,7 @@
 #include "lib/Runtime/CPU/Counter.h"
 #include "lib/Runtime/CPU/Matmul.h"
 #include "lib/Runtime/CPU/MemoryPool.h"
-#include "lib/Runtime/CPU/Trace.h"
+#include "lib/Runtime/Trace.h"
 #include "lib/Runtime/CPU/Transfers.h"
 #include "lib/Runtime/CPU/WorkerPool.h"
 #include "lib/Runtime/Processes/Transport.h"
@@ -39,12 +39,38 @@
 namespace hyperparallel::runtime {
 
 struct Context;
+class SideStream;
 class Stream;
 
 enum class Activity : int { Idle, Running, Waiting, Done };
 
-struct Device {
+/// What does calls for a device, one after the other: the device's own thread,
+/// which is its compute stream, or a stream beside it.
+struct Lane {
+  Device *owner = nullptr;
+  int32_t stream = 0;          ///< as hp_rt_stream_begin numbers them
+  std::deque<GroupRef> groups; ///< grows only, so references stay valid
+  hp_device_stats stats = {};  ///< of a stream beside: of its calls only
+  TraceLane *lane = nullptr;
+
+  // What the watchdog reads.
+  std::atomic<Activity> activity{Activity::Idle};
+  std::atomic<uint64_t> progress{0};
+  std::mutex waitMutex; ///< guards the three below
+  const Call *waitingIn = nullptr;
+  const Counter *waitingFor = nullptr;
+  uint32_t waitTarget = 0;
+};
+
+/// What all handles begin with.
+struct Handle {
   const hp_backend_v1 *backend;
+};
+
+struct Device : Handle, Lane {
+  Device();
+  ~Device();
+
   Context *context;
   int ordinal;
   int process = 0; ///< that it belongs to
@@ -56,23 +82,18 @@ struct Device {
   hp_launch launch = {};
   hp_entry_fn entry = nullptr;
   int64_t meshSize = 0;
-  hp_device_stats stats = {};
   bool ownsReservation = false;
 
   // Used by the device's own thread only.
-  std::deque<GroupRef> groups; ///< grows only, so references stay valid
   std::vector<Call *> futures;
   Transfers transfers;
-  TraceLane *lane = nullptr;
   std::vector<Span> openRanges;
 
-  // What the watchdog reads.
-  std::atomic<Activity> activity{Activity::Idle};
-  std::atomic<uint64_t> progress{0};
-  std::mutex waitMutex; ///< guards the three below
-  const Call *waitingIn = nullptr;
-  const Counter *waitingFor = nullptr;
-  uint32_t waitTarget = 0;
+  // Streams beside the device's own: its thread makes them when a program first
+  // uses them, and they stay.
+  std::mutex besideMutex; ///< guards what others may see of the list
+  std::vector<std::unique_ptr<SideStream>> beside;
+  SideStream *current = nullptr; ///< that calls go to; null: the device's own
 };
 
 /// What went wrong on a device.
@@ -143,7 +164,7 @@ bool isRemote(const Device &device);
 /// Brings a message to the channel of that key, wherever its reader is.
 void putMessage(Device &reader, const ChannelKey &key, std::vector<char> data);
 /// Waits for the next message of that key on behalf of `call`.
-hp_status takeMessage(Device &device, const ChannelKey &key, const Call &call,
+hp_status takeMessage(Lane &lane, const ChannelKey &key, const Call &call,
                       std::vector<char> &message);
 
 /// Connects the processes that share the context's devices.
@@ -154,12 +175,12 @@ void addProcessEntries(hp_backend_v1 &table);
 /// run.
 void recordFailure(Device &device, hp_status status);
 
-/// HP_CANCELLED if the device's run is being stopped.
-hp_status checkStopping(Device &device);
+/// HP_CANCELLED if the lane's run is being stopped.
+hp_status checkStopping(Lane &lane);
 
 /// Waits for `counter` to reach `target` on behalf of `call`; HP_CANCELLED if
 /// the run is stopped first.
-hp_status waitFor(Device &device, Counter &counter, uint32_t target,
+hp_status waitFor(Lane &lane, Counter &counter, uint32_t target,
                   const Call &call);
 
 /// The device's thread.

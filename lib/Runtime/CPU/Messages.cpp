@@ -38,11 +38,11 @@ void putMessage(Device &reader, const ChannelKey &key, std::vector<char> data) {
     deliver(context.collectives, key, std::move(data));
 }
 
-hp_status takeMessage(Device &device, const ChannelKey &key, const Call &call,
+hp_status takeMessage(Lane &lane, const ChannelKey &key, const Call &call,
                       std::vector<char> &message) {
-  std::shared_ptr<Channel> channel = device.context->collectives.channel(key);
-  hp_status status =
-      waitFor(device, channel->sent, channel->received + 1, call);
+  std::shared_ptr<Channel> channel =
+      lane.owner->context->collectives.channel(key);
+  hp_status status = waitFor(lane, channel->sent, channel->received + 1, call);
   if (status != HP_OK)
     return status;
   ++channel->received;
@@ -69,27 +69,28 @@ static ChannelKey keyOf(const Device &device, int64_t from, int64_t to,
   return {static_cast<int64_t>(device.context->run.number), from, to, tag};
 }
 
-hp_status sendMessage(Device &device, Call &call) {
+hp_status sendMessage(Lane &lane, Call &call) {
+  Device &device = *lane.owner;
   Device *peer = nullptr;
   hp_status status = findPeer(device, call, &peer);
   if (status != HP_OK)
     return status;
   putMessage(*peer, keyOf(device, device.ordinal, call.peer, call.tag),
              std::vector<char>(call.in, call.in + call.inBytes));
-  ++device.stats.collectives[HP_SEND];
+  ++lane.stats.collectives[HP_SEND];
   return HP_OK;
 }
 
-hp_status receiveMessage(Device &device, Call &call) {
+hp_status receiveMessage(Lane &lane, Call &call) {
+  Device &device = *lane.owner;
   Device *peer = nullptr;
   hp_status status = findPeer(device, call, &peer);
   if (status != HP_OK)
     return status;
   int64_t begin = nowNs();
   std::vector<char> message;
-  status =
-      takeMessage(device, keyOf(device, call.peer, device.ordinal, call.tag),
-                  call, message);
+  status = takeMessage(lane, keyOf(device, call.peer, device.ordinal, call.tag),
+                       call, message);
   if (status != HP_OK)
     return status;
   if (static_cast<int64_t>(message.size()) != call.inBytes)
@@ -97,10 +98,10 @@ hp_status receiveMessage(Device &device, Call &call) {
                 describe(call).c_str(), message.size());
   if (!message.empty())
     std::memcpy(call.out, message.data(), message.size());
-  ++device.stats.collectives[HP_RECV];
-  device.stats.moved[HP_RECV] += call.inBytes;
-  if (device.context->trace.enabled() && device.lane)
-    device.lane->spans.push_back(
+  ++lane.stats.collectives[HP_RECV];
+  lane.stats.moved[HP_RECV] += call.inBytes;
+  if (device.context->trace.enabled() && lane.lane)
+    lane.lane->spans.push_back(
         {"message", describe(call), begin, nowNs(), call.inBytes});
   return HP_OK;
 }

@@ -3,19 +3,9 @@
 #ifndef HYPERPARALLEL_LIB_RUNTIME_CPU_REDUCE_H
 #define HYPERPARALLEL_LIB_RUNTIME_CPU_REDUCE_H
 
-#include "lib/Runtime/hp_runtime.h"
+#include "lib/Runtime/ElementTypes.h"
 
 namespace hyperparallel::runtime {
-
-/// Bytes of one element; 0 for what is no hp_dtype.
-int64_t dtypeBytes(int64_t dtype);
-/// "f32"; "unknown".
-const char *dtypeName(int64_t dtype);
-/// "sum"; "unknown".
-const char *reductionName(int64_t op);
-
-/// True if `op` is defined for elements of `dtype`.
-bool canReduce(int64_t dtype, int64_t op);
 
 /// dst[i] = op over s of sources[s][i], folded in the order of s. dst may be
 /// one of the sources. Requires canReduce.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- Run.cpp - Starts, ends and stops runs of compiled programs --------===//
 
+#include "lib/Runtime/ArgumentChecks.h"
 #include "lib/Runtime/CPU/Device.h"
+#include "lib/Runtime/CPU/SideStream.h"
 #include "lib/Runtime/Status.h"
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 
 namespace hyperparallel::runtime {
 
@@ -36,38 +37,38 @@ void recordFailure(Device &device, hp_status status) {
         "device " + std::to_string(device.ordinal) + ": " + lastError());
 }
 
-hp_status checkStopping(Device &device) {
-  if (!device.context->run.stopping.load(std::memory_order_relaxed))
+hp_status checkStopping(Lane &lane) {
+  if (!lane.owner->context->run.stopping.load(std::memory_order_relaxed))
     return HP_OK;
   return fail(HP_CANCELLED, "the run was stopped");
 }
 
-hp_status waitFor(Device &device, Counter &counter, uint32_t target,
+hp_status waitFor(Lane &lane, Counter &counter, uint32_t target,
                   const Call &call) {
   if (counter.reached(target))
     return HP_OK;
-  Run &run = device.context->run;
+  Run &run = lane.owner->context->run;
   int64_t begin = nowNs();
   if (!counter.spin(target, run.spins)) {
     {
-      std::lock_guard<std::mutex> lock(device.waitMutex);
-      device.waitingIn = &call;
-      device.waitingFor = &counter;
-      device.waitTarget = target;
+      std::lock_guard<std::mutex> lock(lane.waitMutex);
+      lane.waitingIn = &call;
+      lane.waitingFor = &counter;
+      lane.waitTarget = target;
     }
-    device.activity = Activity::Waiting;
+    lane.activity = Activity::Waiting;
     for (uint32_t seen = counter.load();
          static_cast<int32_t>(seen - target) < 0 && !run.stopping;
          seen = counter.load())
       counter.sleep(seen, SleepNs);
-    device.activity = Activity::Running;
-    ++device.progress;
-    std::lock_guard<std::mutex> lock(device.waitMutex);
-    device.waitingIn = nullptr;
-    device.waitingFor = nullptr;
+    lane.activity = Activity::Running;
+    ++lane.progress;
+    std::lock_guard<std::mutex> lock(lane.waitMutex);
+    lane.waitingIn = nullptr;
+    lane.waitingFor = nullptr;
   }
-  device.stats.wait_ns += nowNs() - begin;
-  return counter.reached(target) ? HP_OK : checkStopping(device);
+  lane.stats.wait_ns += nowNs() - begin;
+  return counter.reached(target) ? HP_OK : checkStopping(lane);
 }
 
 //===----------------------------------------------------------------------===//
@@ -82,6 +83,7 @@ static void enterProgram(Device &device) {
   if (_setjmp(exit) == 0)
     device.entry(device.launch.args, device.launch.results);
   threadState() = {};
+  joinStreams(device);
 }
 
 static void runLaunch(Device &device) {
@@ -109,6 +111,11 @@ static void closeBooks(Context &context) {
   for (Device *device : run.devices) {
     device->transfers.drain();
     hp_device_stats &stats = device->stats;
+    for (std::unique_ptr<SideStream> &stream : device->beside)
+      for (int kind = 0; kind < HP_COLLECTIVE_COUNT; ++kind) {
+        stats.collectives[kind] += stream->stats.collectives[kind];
+        stats.moved[kind] += stream->stats.moved[kind];
+      }
     for (int tier = 0; tier < HP_TIER_COUNT; ++tier)
       stats.peak[tier] = device->pool.peak(tier);
     stats.allocations = device->pool.allocationsOfRun();
@@ -161,47 +168,6 @@ void deviceMain(Device &device) {
 // The host's side
 //===----------------------------------------------------------------------===//
 
-static hp_status checkLaunches(Context &context, const hp_launch *launches,
-                               int64_t count) {
-  int64_t available = static_cast<int64_t>(context.devices.size());
-  if (!launches || count < 1)
-    return fail(HP_INVALID_ARGUMENT, "expected one launch at least");
-  std::set<int64_t> devices;
-  std::map<int64_t, std::set<int64_t>> ranks;
-  for (int64_t i = 0; i < count; ++i) {
-    const hp_launch &launch = launches[i];
-    bool isElsewhere = launch.device >= 0 && launch.device < available &&
-                       isRemote(*context.devices[launch.device]);
-    if (launch.struct_size < sizeof(hp_launch) ||
-        (!isElsewhere && (!launch.program || !launch.entry)))
-      return fail(HP_INVALID_ARGUMENT,
-                  "launch %lld: expected struct_size, a program and an entry",
-                  static_cast<long long>(i));
-    if (launch.device < 0 || launch.device >= available)
-      return fail(HP_INVALID_ARGUMENT,
-                  "launch %lld: expected a device below %lld but got %lld",
-                  static_cast<long long>(i), static_cast<long long>(available),
-                  static_cast<long long>(launch.device));
-    if (!devices.insert(launch.device).second)
-      return fail(HP_INVALID_ARGUMENT, "device %lld has more than one launch",
-                  static_cast<long long>(launch.device));
-    if (!ranks[launch.group].insert(launch.rank).second)
-      return fail(HP_INVALID_ARGUMENT,
-                  "group %lld has more than one launch of rank %lld",
-                  static_cast<long long>(launch.group),
-                  static_cast<long long>(launch.rank));
-  }
-  for (const auto &entry : ranks)
-    if (*entry.second.begin() != 0 ||
-        *entry.second.rbegin() + 1 != static_cast<int64_t>(entry.second.size()))
-      return fail(HP_INVALID_ARGUMENT,
-                  "group %lld: expected ranks 0 to %zu but got %lld to %lld",
-                  static_cast<long long>(entry.first), entry.second.size() - 1,
-                  static_cast<long long>(*entry.second.begin()),
-                  static_cast<long long>(*entry.second.rbegin()));
-  return HP_OK;
-}
-
 /// True if the launches give every device the place that it had in the last
 /// run.
 static bool sameLayout(const Run &run, const hp_launch *launches,
@@ -222,7 +188,7 @@ static void prepareRun(Context &context, const hp_launch *launches,
   Run &run = context.run;
   if (!context.keepsGroups || !sameLayout(run, launches, entries.size())) {
     for (std::unique_ptr<Device> &device : context.devices)
-      device->groups.clear();
+      forEachLane(*device, [](Lane &lane) { lane.groups.clear(); });
     context.collectives.forgetGroups();
   }
   context.collectives.forgetMessages(++run.number);
@@ -239,7 +205,7 @@ static void prepareRun(Context &context, const hp_launch *launches,
     device.launch = launch;
     device.entry = entries[i];
     device.meshSize = meshSizes[launch.group];
-    device.stats = {};
+    forEachLane(device, [](Lane &lane) { lane.stats = {}; });
     device.stats.device = launch.device;
     device.stats.group = launch.group;
     device.stats.rank = launch.rank;
@@ -284,7 +250,9 @@ void stopRun(Context &context, hp_status status, const std::string &text) {
 }
 
 hp_status startRun(Context &context, const hp_launch *launches, int64_t count) {
-  hp_status status = checkLaunches(context, launches, count);
+  hp_status status = checkLaunches(
+      launches, count, static_cast<int64_t>(context.devices.size()),
+      [&](int64_t device) { return isRemote(*context.devices[device]); });
   std::vector<hp_entry_fn> entries(count > 0 ? count : 0);
   for (int64_t i = 0; status == HP_OK && i < count; ++i)
     if (!isRemote(*context.devices[launches[i].device]))

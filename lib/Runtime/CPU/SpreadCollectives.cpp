@@ -119,16 +119,16 @@ std::vector<char> packRange(const Call &call, const char *data, int64_t begin,
 
 /// The message of a member, checked against our call; `data` is behind the
 /// description.
-hp_status take(Device &device, Call &call, Phase phase, int64_t from,
-               int64_t bytes, std::vector<char> &message) {
+hp_status take(Lane &lane, Call &call, Phase phase, int64_t from, int64_t bytes,
+               std::vector<char> &message) {
   Group &group = *call.group;
   Device &sender = *group.members[from];
   call.peer = sender.ordinal;
-  ChannelKey key = keyOf(device, call, phase, sender, device);
-  hp_status status = takeMessage(device, key, call, message);
+  ChannelKey key = keyOf(*lane.owner, call, phase, sender, *lane.owner);
+  hp_status status = takeMessage(lane, key, call, message);
   if (status != HP_OK)
     return status;
-  device.context->collectives.dropChannel(key);
+  lane.owner->context->collectives.dropChannel(key);
   Description description;
   if (message.size() < sizeof(description))
     return fail(HP_INTERNAL, "a message without its description came");
@@ -149,7 +149,7 @@ hp_status take(Device &device, Call &call, Phase phase, int64_t from,
   return HP_OK;
 }
 
-hp_status allReduce(Device &device, Call &call) {
+hp_status allReduce(Lane &lane, Call &call) {
   Group &group = *call.group;
   int64_t size = group.size(), begin, end;
   reducedRange(call, call.rank, begin, end);
@@ -159,7 +159,7 @@ hp_status allReduce(Device &device, Call &call) {
     sources[from] = call.in + begin * call.elementBytes;
     if (from == call.rank)
       continue;
-    hp_status status = take(device, call, First, from,
+    hp_status status = take(lane, call, First, from,
                             (end - begin) * call.elementBytes, messages[from]);
     if (status != HP_OK)
       return status;
@@ -171,15 +171,16 @@ hp_status allReduce(Device &device, Call &call) {
     return HP_OK;
   for (int64_t to = 0; to < size; ++to)
     if (to != call.rank)
-      putMessage(*group.members[to],
-                 keyOf(device, call, Second, device, *group.members[to]),
-                 packRange(call, call.out, begin, end));
+      putMessage(
+          *group.members[to],
+          keyOf(*lane.owner, call, Second, *lane.owner, *group.members[to]),
+          packRange(call, call.out, begin, end));
   for (int64_t from = 0; from < size; ++from) {
     if (from == call.rank)
       continue;
     reducedPart(call.shape[0], from, size, begin, end);
     int64_t bytes = (end - begin) * call.elementBytes;
-    hp_status status = take(device, call, Second, from, bytes, messages[from]);
+    hp_status status = take(lane, call, Second, from, bytes, messages[from]);
     if (status != HP_OK)
       return status;
     if (bytes > 0)
@@ -189,7 +190,7 @@ hp_status allReduce(Device &device, Call &call) {
   return HP_OK;
 }
 
-hp_status reduceScatter(Device &device, Call &call, int64_t &moved) {
+hp_status reduceScatter(Lane &lane, Call &call, int64_t &moved) {
   int64_t size = call.group->size();
   std::vector<std::vector<char>> messages(size);
   std::vector<const char *> sources(size);
@@ -198,7 +199,7 @@ hp_status reduceScatter(Device &device, Call &call, int64_t &moved) {
       messages[from] = pack(call, call.rank);
     } else {
       int64_t bytes = packedBytes(call, from, call.rank);
-      hp_status status = take(device, call, First, from, bytes, messages[from]);
+      hp_status status = take(lane, call, First, from, bytes, messages[from]);
       if (status != HP_OK)
         return status;
       moved += bytes;
@@ -210,7 +211,7 @@ hp_status reduceScatter(Device &device, Call &call, int64_t &moved) {
   return HP_OK;
 }
 
-hp_status moveRows(Device &device, Call &call, int64_t &moved) {
+hp_status moveRows(Lane &lane, Call &call, int64_t &moved) {
   int64_t size = call.group->size(), begin, end;
   clearOutside(call);
   sourcesOf(call, call.rank, size, begin, end);
@@ -222,7 +223,7 @@ hp_status moveRows(Device &device, Call &call, int64_t &moved) {
     }
     std::vector<char> message;
     int64_t bytes = packedBytes(call, from, call.rank);
-    hp_status status = take(device, call, First, from, bytes, message);
+    hp_status status = take(lane, call, First, from, bytes, message);
     if (status != HP_OK)
       return status;
     unpack(call, from, message.data() + sizeof(Description));
@@ -243,10 +244,10 @@ bool needs(const Call &call, int64_t to) {
 
 } // namespace
 
-hp_status startSpread(Device &device, Call &call) {
+hp_status startSpread(Lane &lane, Call &call) {
   Group &group = *call.group;
-  if (call.ref->run != device.context->run.number) {
-    call.ref->run = device.context->run.number;
+  if (call.ref->run != lane.owner->context->run.number) {
+    call.ref->run = lane.owner->context->run.number;
     call.ref->started = 0;
   }
   call.sequence = call.ref->started++;
@@ -262,19 +263,19 @@ hp_status startSpread(Device &device, Call &call) {
       message = pack(call, to);
     }
     Device &reader = *group.members[to];
-    putMessage(reader, keyOf(device, call, First, device, reader),
+    putMessage(reader, keyOf(*lane.owner, call, First, *lane.owner, reader),
                std::move(message));
   }
   return HP_OK;
 }
 
-hp_status finishSpread(Device &device, Call &call, int64_t &moved) {
+hp_status finishSpread(Lane &lane, Call &call, int64_t &moved) {
   if (call.kind == HP_ALL_REDUCE) {
     moved = allReduceBytes(call);
-    return allReduce(device, call);
+    return allReduce(lane, call);
   }
-  return call.kind == HP_REDUCE_SCATTER ? reduceScatter(device, call, moved)
-                                        : moveRows(device, call, moved);
+  return call.kind == HP_REDUCE_SCATTER ? reduceScatter(lane, call, moved)
+                                        : moveRows(lane, call, moved);
 }
 
 } // namespace hyperparallel::runtime

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "lib/Runtime/CPU/Stream.h"
+#include "lib/Runtime/ArgumentChecks.h"
 #include "lib/Runtime/CPU/Device.h"
 #include "lib/Runtime/Status.h"
 
@@ -100,9 +101,8 @@ Event *eventOf(hp_event *event) { return reinterpret_cast<Event *>(event); }
 
 hp_status createStream(hp_device *handle, hp_stream_role role,
                        hp_stream **out) {
-  if (!out || role < HP_STREAM_COMPUTE || role > HP_STREAM_COMM)
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_stream_create: expected a role and a place for the result");
+  if (hp_status status = checkNewStream(role, out); status != HP_OK)
+    return status;
   Device &device = *reinterpret_cast<Device *>(handle);
   Stream *stream = new Stream(device, role);
   device.context->addStream(stream);
@@ -120,9 +120,10 @@ hp_status destroyStream(hp_stream *handle) {
 }
 
 hp_status createEvent(hp_device *device, hp_event **out) {
-  if (!out)
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_event_create: expected a place for the result");
+  if (hp_status status =
+          checkGiven(out, "hp_event_create", "a place for the result");
+      status != HP_OK)
+    return status;
   Event *event = new Event;
   event->backend = reinterpret_cast<Device *>(device)->backend;
   *out = reinterpret_cast<hp_event *>(event);
@@ -130,8 +131,9 @@ hp_status createEvent(hp_device *device, hp_event **out) {
 }
 
 hp_status recordEvent(hp_event *event, hp_stream *stream) {
-  if (!stream)
-    return fail(HP_INVALID_ARGUMENT, "hp_event_record: expected a stream");
+  if (hp_status status = checkGiven(stream, "hp_event_record", "a stream");
+      status != HP_OK)
+    return status;
   auto record = std::make_shared<EventRecord>();
   {
     std::lock_guard<std::mutex> lock(eventOf(event)->mutex);
@@ -145,8 +147,9 @@ hp_status recordEvent(hp_event *event, hp_stream *stream) {
 }
 
 hp_status waitOnStream(hp_stream *stream, hp_event *event) {
-  if (!event)
-    return fail(HP_INVALID_ARGUMENT, "hp_stream_wait: expected an event");
+  if (hp_status status = checkGiven(event, "hp_stream_wait", "an event");
+      status != HP_OK)
+    return status;
   if (std::shared_ptr<EventRecord> record = eventOf(event)->latest())
     streamOf(stream)->enqueue("wait", -1, [record] {
       record->wait();
@@ -156,9 +159,10 @@ hp_status waitOnStream(hp_stream *stream, hp_event *event) {
 }
 
 hp_status queryEvent(hp_event *event, int32_t *done) {
-  if (!done)
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_event_query: expected a place for the result");
+  if (hp_status status =
+          checkGiven(done, "hp_event_query", "a place for the result");
+      status != HP_OK)
+    return status;
   std::shared_ptr<EventRecord> record = eventOf(event)->latest();
   if (!record) {
     *done = 1;
@@ -193,8 +197,8 @@ hp_status destroyEvent(hp_event *event) {
 }
 
 hp_status copy(void *dst, const void *src, int64_t bytes, hp_stream *stream) {
-  if (bytes < 0 || (bytes > 0 && (!dst || !src)))
-    return fail(HP_INVALID_ARGUMENT, "hp_copy: expected two buffers");
+  if (hp_status status = checkCopy(dst, src, bytes); status != HP_OK)
+    return status;
   streamOf(stream)->enqueue("copy", bytes, [=] {
     if (bytes > 0)
       std::memcpy(dst, src, static_cast<size_t>(bytes));
@@ -205,13 +209,10 @@ hp_status copy(void *dst, const void *src, int64_t bytes, hp_stream *stream) {
 
 hp_status copy2d(void *dst, int64_t dstPitch, const void *src, int64_t srcPitch,
                  int64_t width, int64_t rows, hp_stream *stream) {
-  if (width < 0 || rows < 0 ||
-      (rows > 1 && (dstPitch < width || srcPitch < width)) ||
-      (width * rows > 0 && (!dst || !src)))
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_copy_2d: expected two buffers with pitches of at least "
-                "%lld bytes",
-                static_cast<long long>(width));
+  if (hp_status status =
+          checkCopyRows(dst, dstPitch, src, srcPitch, width, rows);
+      status != HP_OK)
+    return status;
   streamOf(stream)->enqueue("copy_2d", width * rows, [=] {
     for (int64_t row = 0; width > 0 && row < rows; ++row)
       std::memcpy(static_cast<char *>(dst) + row * dstPitch,
@@ -224,11 +225,9 @@ hp_status copy2d(void *dst, int64_t dstPitch, const void *src, int64_t srcPitch,
 
 hp_status fillMemory(void *dst, const void *pattern, int64_t patternBytes,
                      int64_t bytes, hp_stream *stream) {
-  if (!pattern || patternBytes < 1 || patternBytes > 64 || bytes < 0 ||
-      bytes % patternBytes != 0 || (bytes > 0 && !dst))
-    return fail(
-        HP_INVALID_ARGUMENT,
-        "hp_fill: expected a buffer of whole patterns of 1 to 64 bytes");
+  if (hp_status status = checkFill(dst, pattern, patternBytes, bytes);
+      status != HP_OK)
+    return status;
   const char *first = static_cast<const char *>(pattern);
   std::string copied(first, first + patternBytes);
   streamOf(stream)->enqueue("fill", bytes, [=] {
@@ -240,8 +239,10 @@ hp_status fillMemory(void *dst, const void *pattern, int64_t patternBytes,
 }
 
 hp_status hostTask(hp_stream *stream, hp_host_task_fn fn, void *arg) {
-  if (!fn)
-    return fail(HP_INVALID_ARGUMENT, "hp_host_task: expected a function");
+  if (hp_status status = checkGiven(reinterpret_cast<const void *>(fn),
+                                    "hp_host_task", "a function");
+      status != HP_OK)
+    return status;
   streamOf(stream)->enqueue("host_task", 0, [=] {
     fn(arg);
     return HP_OK;
@@ -250,8 +251,9 @@ hp_status hostTask(hp_stream *stream, hp_host_task_fn fn, void *arg) {
 }
 
 hp_status matmul(const hp_matmul_desc *desc, hp_stream *stream) {
-  if (!desc)
-    return fail(HP_INVALID_ARGUMENT, "hp_matmul: expected a description");
+  if (hp_status given = checkGiven(desc, "hp_matmul", "a description");
+      given != HP_OK)
+    return given;
   hp_status status = checkMatmul(*desc);
   Blas &blas = streamOf(stream)->device.context->blas;
   if (status == HP_OK)

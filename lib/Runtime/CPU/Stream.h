@@ -10,7 +10,7 @@
 #ifndef HYPERPARALLEL_LIB_RUNTIME_CPU_STREAM_H
 #define HYPERPARALLEL_LIB_RUNTIME_CPU_STREAM_H
 
-#include "lib/Runtime/CPU/Trace.h"
+#include "lib/Runtime/Trace.h"
 #include "lib/Runtime/hp_backend.h"
 
 #include <condition_variable>

@@ -15,30 +15,45 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Runtime/CPU/Device.h"
+#include "lib/Runtime/CPU/SideStream.h"
 #include "lib/Runtime/Status.h"
 
 #include <chrono>
 
 namespace hyperparallel::runtime {
 
-/// The sum of all progress if every device is stuck or done, else 0.
+/// The sum of all progress if every device, and every stream with something to
+/// do, is stuck or done, else 0.
 static uint64_t stuckProgress(Run &run) {
   uint64_t sum = 1;
-  bool anyWaits = false;
-  for (Device *device : run.devices) {
-    sum += device->progress.load();
-    Activity activity = device->activity.load();
-    if (activity == Activity::Done)
-      continue;
-    if (activity != Activity::Waiting)
-      return 0;
-    std::lock_guard<std::mutex> lock(device->waitMutex);
-    if (!device->waitingFor || device->waitingFor->reached(device->waitTarget))
-      return 0;
-    anyWaits = true;
-  }
-  return anyWaits ? sum : 0;
+  bool anyWaits = false, anyWorks = false;
+  for (Device *device : run.devices)
+    forEachLane(*device, [&](Lane &lane) {
+      sum += lane.progress.load();
+      Activity activity = lane.activity.load();
+      if (activity == Activity::Done || activity == Activity::Idle)
+        return;
+      if (activity != Activity::Waiting) {
+        anyWorks = true;
+        return;
+      }
+      std::lock_guard<std::mutex> lock(lane.waitMutex);
+      if (!lane.waitingFor || lane.waitingFor->reached(lane.waitTarget))
+        anyWorks = true;
+      anyWaits = true;
+    });
+  return anyWaits && !anyWorks ? sum : 0;
+}
+
+/// The call that the lane waits in; false if it does not.
+static bool getWaiting(Lane &lane, Call &call) {
+  if (lane.activity.load() != Activity::Waiting)
+    return false;
+  std::lock_guard<std::mutex> lock(lane.waitMutex);
+  if (!lane.waitingIn)
+    return false;
+  call = *lane.waitingIn;
+  return true;
 }
 
 /// Members of the waiting call's group that have not published it.
@@ -48,42 +63,48 @@ static std::string absentMembers(const Call &call) {
     return text;
   for (Device *member : call.group->members) {
     bool present = false;
-    if (member->activity.load() == Activity::Waiting) {
-      std::lock_guard<std::mutex> lock(member->waitMutex);
-      present = member->waitingIn && member->waitingIn->group == call.group &&
-                member->waitingIn->sequence == call.sequence;
-    }
+    forEachLane(*member, [&](Lane &lane) {
+      Call other;
+      present |= getWaiting(lane, other) && other.group == call.group &&
+                 other.sequence == call.sequence;
+    });
     if (!present)
       text += (text.empty() ? "" : ", ") + std::to_string(member->ordinal);
   }
   return text;
 }
 
+static std::string describeWaiting(const Call &call) {
+  std::string text = "waits in " + describe(call);
+  std::string absent = absentMembers(call);
+  if (call.group)
+    text += " in the group of devices " + describeMembers(*call.group);
+  if (call.group && call.group->isSpread)
+    text += ", for device " + std::to_string(call.peer);
+  else if (!absent.empty())
+    text += ", not reached by " + absent;
+  return text;
+}
+
 std::string describeDevices(Run &run) {
   std::string text;
   for (Device *device : run.devices) {
-    text += "\n  device " + std::to_string(device->ordinal) + " ";
-    if (device->activity.load() != Activity::Waiting) {
-      text += device->activity.load() == Activity::Done
-                  ? "has ended its program"
-                  : "is at work";
-      continue;
-    }
-    Call call;
-    {
-      std::lock_guard<std::mutex> lock(device->waitMutex);
-      if (!device->waitingIn)
-        continue;
-      call = *device->waitingIn;
-    }
-    text += "waits in " + describe(call);
-    std::string absent = absentMembers(call);
-    if (call.group)
-      text += " in the group of devices " + describeMembers(*call.group);
-    if (call.group && call.group->isSpread)
-      text += ", for device " + std::to_string(call.peer);
-    else if (!absent.empty())
-      text += ", not reached by " + absent;
+    std::string name = "\n  device " + std::to_string(device->ordinal) + " ";
+    std::vector<std::pair<int32_t, Call>> waiting;
+    bool isWaiting = device->activity.load() == Activity::Waiting;
+    forEachLane(*device, [&](Lane &lane) {
+      Call call;
+      if (getWaiting(lane, call))
+        waiting.push_back({lane.stream, call});
+    });
+    if (!isWaiting)
+      text += name + (device->activity.load() == Activity::Done
+                          ? "has ended its program"
+                          : "is at work");
+    for (auto &[stream, call] : waiting)
+      text += name +
+              (stream ? "on the stream " + streamName(stream) + " " : "") +
+              describeWaiting(call);
   }
   return text;
 }

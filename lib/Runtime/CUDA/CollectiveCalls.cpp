@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/CUDA/Collectives.h"
+#include "lib/Runtime/MeshAxes.h"
 
 #include <algorithm>
 
@@ -31,21 +32,6 @@ struct Group {
   nccl::Comm comm = nullptr; ///< null in a group of one
   int64_t size() const { return static_cast<int64_t>(ids.size()); }
 };
-
-int64_t indexOf(int64_t id, const hp_axis *axes, int64_t count) {
-  int64_t index = 0;
-  for (int64_t i = 0; i < count; ++i)
-    index = index * axes[i].size + id / axes[i].stride % axes[i].size;
-  return index;
-}
-
-int64_t withIndex(int64_t id, const hp_axis *axes, int64_t count,
-                  int64_t index) {
-  for (int64_t i = count; i-- > 0; index /= axes[i].size)
-    id += (index % axes[i].size - id / axes[i].stride % axes[i].size) *
-          axes[i].stride;
-  return id;
-}
 
 /// The device of the current run that has a place in the caller's mesh.
 const Device *deviceAt(const Device &device, int64_t id) {
@@ -77,7 +63,7 @@ hp_status findGroup(Device &device, std::vector<int64_t> ids, Group &out) {
     nccl::UniqueId id;
     hp_status status = nccl.load();
     if (status == HP_OK)
-      status = nccl.meet(key, out.rank == 0, device.context->stopping, &id);
+      status = nccl.meet(key, out.size(), &id);
     if (status == HP_OK)
       status = nccl.check(
           nccl.init(&comm, static_cast<int>(out.size()), id, out.rank),
@@ -91,12 +77,15 @@ hp_status findGroup(Device &device, std::vector<int64_t> ids, Group &out) {
 
 hp_status findGroup(Device &device, const hp_axis *axes, int64_t count,
                     Group &out) {
+  hp_status status = checkAxes(axes, count, device.meshSize);
+  if (status != HP_OK)
+    return status;
   int64_t size = 1;
   for (int64_t i = 0; i < count; ++i)
     size *= axes[i].size;
   std::vector<int64_t> ids(size);
   for (int64_t index = 0; index < size; ++index)
-    ids[index] = withIndex(device.launch.rank, axes, count, index);
+    ids[index] = withIndexAlong(device.launch.rank, axes, count, index);
   return findGroup(device, std::move(ids), out);
 }
 
@@ -138,14 +127,7 @@ public:
                      int64_t fromPitch, int64_t width, int64_t rows) {
     if (width * rows == 0)
       return HP_OK;
-    Copy2D copy = {};
-    copy.srcMemoryType = copy.dstMemoryType = MemoryUnified;
-    copy.srcDevice = reinterpret_cast<DevicePointer>(from);
-    copy.dstDevice = reinterpret_cast<DevicePointer>(to);
-    copy.srcPitch = static_cast<size_t>(rows > 1 ? fromPitch : width);
-    copy.dstPitch = static_cast<size_t>(rows > 1 ? toPitch : width);
-    copy.widthInBytes = static_cast<size_t>(width);
-    copy.height = static_cast<size_t>(rows);
+    Copy2D copy = describeRows(to, toPitch, from, fromPitch, width, rows);
     return driver.check(driver.copy2DAsync(&copy, stream), "moving blocks");
   }
 
@@ -190,35 +172,6 @@ private:
   std::vector<void *> buffers;
 };
 
-int64_t bytesOf(int64_t dtype) {
-  static const int64_t bytes[] = {1, 1, 2, 4, 8, 2, 2, 4, 8};
-  return dtype >= HP_I1 && dtype <= HP_F64 ? bytes[dtype] : 0;
-}
-
-/// NCCL's words for a reduction, or HP_UNIMPLEMENTED.
-hp_status findReduction(int64_t dtype, int64_t op, int *type, int *how) {
-  static const int types[] = {nccl::Uint8,    nccl::Int8,    -1,
-                              nccl::Int32,    nccl::Int64,   nccl::Float16,
-                              nccl::Bfloat16, nccl::Float32, nccl::Float64};
-  *type = bytesOf(dtype) > 0 ? types[dtype] : -1;
-  bool isFloat = dtype >= HP_F16;
-  *how = op == HP_SUM              ? nccl::Sum
-         : op == HP_MAX            ? nccl::Max
-         : op == HP_MIN            ? nccl::Min
-         : op == HP_PROD           ? nccl::Prod
-         : op == HP_AVG && isFloat ? nccl::Avg
-                                   : -1;
-  if (dtype == HP_I1) // bytes of 0 and 1
-    *how = op == HP_OR                     ? nccl::Max
-           : op == HP_AND || op == HP_PROD ? nccl::Min
-                                           : -1;
-  if (*type >= 0 && *how >= 0)
-    return HP_OK;
-  return fail(HP_UNIMPLEMENTED,
-              "NCCL has no reduction %lld of elements of type %lld",
-              static_cast<long long>(op), static_cast<long long>(dtype));
-}
-
 hp_status gather(Queue &queue, const void *in, void *out, int64_t outer,
                  int64_t width) {
   const Group &group = queue.group;
@@ -243,7 +196,7 @@ hp_status gather(Queue &queue, const void *in, void *out, int64_t outer,
 hp_status scatter(Queue &queue, const void *in, void *out, int64_t outer,
                   int64_t count, int64_t dtype, int type, int how) {
   const Group &group = queue.group;
-  int64_t width = count * bytesOf(dtype);
+  int64_t width = count * dtypeBytes(dtype);
   const char *blocks = static_cast<const char *>(in);
   hp_status status = HP_OK;
   if (outer > 1) {
@@ -373,7 +326,13 @@ hp_status queueCollective(Device &device, hp_collective kind,
   if (status == HP_OK) {
     Queue queue(device, group);
     if (group.size() > 1 || aloneBytes < 0) {
-      status = operation(queue);
+      static const char *const names[] = {"all_gather",     "all_reduce",
+                                          "reduce_scatter", "all_to_all",
+                                          "permute",        "halo_exchange"};
+      status = traced(
+          device, HP_STREAM_COMM, "stream", std::max<int64_t>(aloneBytes, 0),
+          [&] { return std::string(names[kind]); },
+          [&] { return operation(queue); });
       device.stats.collectives[kind] += group.size() > 1;
       device.stats.moved[kind] += queue.moved;
     } else if (aloneBytes > 0 && in != out) {
@@ -415,7 +374,7 @@ void *gatherStart(const void *in, void *out, int64_t outer, int64_t dim,
     hp_status status = findGroup(device, axes, naxes, group);
     if (status != HP_OK)
       return status;
-    int64_t width = dim * inner * bytesOf(dtype);
+    int64_t width = dim * inner * dtypeBytes(dtype);
     return queueCollective(
         device, HP_ALL_GATHER, group, in, out, outer * width, started,
         [&](Queue &queue) { return gather(queue, in, out, outer, width); });
@@ -431,14 +390,14 @@ void *reduceStart(const void *in, void *out, int64_t count, int32_t dtype,
       return status;
     int type = 0, how = 0;
     if (group.size() > 1)
-      status = findReduction(dtype, op, &type, &how);
+      status = nccl::findReduction(dtype, op, &type, &how);
     if (status != HP_OK)
       return status;
     return queueCollective(
-        device, HP_ALL_REDUCE, group, in, out, count * bytesOf(dtype), started,
-        [&](Queue &queue) {
+        device, HP_ALL_REDUCE, group, in, out, count * dtypeBytes(dtype),
+        started, [&](Queue &queue) {
           queue.moved =
-              2 * (group.size() - 1) * count * bytesOf(dtype) / group.size();
+              2 * (group.size() - 1) * count * dtypeBytes(dtype) / group.size();
           return queue.nccl.check(
               queue.nccl.allReduce(in, out, static_cast<size_t>(count), type,
                                    how, group.comm, queue.stream),
@@ -457,12 +416,12 @@ void *scatterStart(const void *in, void *out, int64_t outer, int64_t dim,
       return status;
     int type = 0, how = 0;
     if (group.size() > 1)
-      status = findReduction(dtype, op, &type, &how);
+      status = nccl::findReduction(dtype, op, &type, &how);
     if (status != HP_OK)
       return status;
     return queueCollective(
         device, HP_REDUCE_SCATTER, group, in, out,
-        outer * dim * inner * bytesOf(dtype), started, [&](Queue &queue) {
+        outer * dim * inner * dtypeBytes(dtype), started, [&](Queue &queue) {
           return scatter(queue, in, out, outer, dim * inner, dtype, type, how);
         });
   });
@@ -496,7 +455,7 @@ void *permuteStart(const void *in, void *out, int64_t bytes,
     if (status != HP_OK)
       return status;
     auto sourceOf = [&](int64_t id) {
-      return withIndex(id, from, numFrom, indexOf(id, to, numTo));
+      return withIndexAlong(id, from, numFrom, indexAlong(id, to, numTo));
     };
     int64_t size = group.size(), self = device.launch.rank;
     std::vector<const char *> sources(size, static_cast<const char *>(in));

@@ -10,6 +10,7 @@
 #define HYPERPARALLEL_LIB_RUNTIME_CUDA_COLLECTIVES_H
 
 #include "lib/Runtime/CUDA/Device.h"
+#include "lib/Runtime/ElementTypes.h"
 
 namespace hyperparallel::runtime::cuda {
 
@@ -23,6 +24,20 @@ Result takeEvent(Device &device, EventHandle *out);
 Result followStream(Device &device, StreamHandle later, StreamHandle earlier);
 /// Makes the compute stream go on when a transfer is done, and ends it.
 void waitForTransfer(void *transfer);
+
+/// Queues work on the stream of a role, and encloses it in a span where a trace
+/// is recorded; `name` makes the span's.
+template <typename Name, typename Work>
+hp_status traced(Device &device, int role, const char *category, int64_t bytes,
+                 Name name, Work work) {
+  if (!device.tracer.isOn())
+    return work();
+  hp_status status = device.tracer.begin(device, role, category, name(), bytes);
+  if (status == HP_OK)
+    status = work();
+  hp_status ended = device.tracer.end(device);
+  return status == HP_OK ? ended : status;
+}
 
 struct Import {
   const char *name;

@@ -5,16 +5,9 @@
 #include "lib/Runtime/CUDA/Matmul.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace hyperparallel::runtime::cuda {
-
-int64_t nowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 hp_status enter(Device &device) {
   const Driver &driver = device.context->driver;
@@ -246,6 +239,7 @@ hp_status openDevice(Context &context, int ordinal) {
   *device->assertionWord = 0;
   device->name = name;
   device->capability = major * 10 + minor;
+  device->tracer.addLanes(context.trace, ordinal);
   context.devices.push_back(std::move(device));
   return HP_OK;
 }
@@ -364,6 +358,57 @@ hp_status release(hp_device *device, void *pointer, hp_stream *stream) {
                                  : nullptr);
 }
 
+hp_status deviceCan(hp_device *, hp_capability capability, int64_t first,
+                    int64_t second) {
+  int type = 0, how = 0;
+  switch (capability) {
+  case HP_CAN_MULTIPLY:
+    return canMultiply(first, second);
+  case HP_CAN_REDUCE:
+    return nccl::findReduction(first, second, &type, &how);
+  case HP_CAN_STORE:
+    return first == HP_TIER_FILE
+               ? fail(HP_UNIMPLEMENTED, "back end 'cuda' has no file tier")
+               : checkTier(static_cast<int>(first));
+  case HP_CAN_LAUNCH:
+    return HP_OK;
+  }
+  return fail(HP_INVALID_ARGUMENT, "hp_device_can: expected a capability");
+}
+
+//===----------------------------------------------------------------------===//
+// Processes: all GPUs are this one's
+//===----------------------------------------------------------------------===//
+
+hp_status processInfo(const hp_context *, int64_t *process,
+                      int64_t *numProcesses) {
+  if (process)
+    *process = 0;
+  if (numProcesses)
+    *numProcesses = 1;
+  return HP_OK;
+}
+
+hp_status processOf(const hp_context *context, int64_t ordinal,
+                    int64_t *process) {
+  if (!process || ordinal < 0 || ordinal >= deviceCount(context))
+    return fail(HP_INVALID_ARGUMENT,
+                "hp_process_of: expected a device below %lld but got %lld",
+                static_cast<long long>(deviceCount(context)),
+                static_cast<long long>(ordinal));
+  *process = 0;
+  return HP_OK;
+}
+
+hp_status meetProcesses(hp_context *) { return HP_OK; }
+
+hp_status traceBegin(hp_context *context, const char *path) {
+  return contextOf(context)->trace.begin(path);
+}
+hp_status traceEnd(hp_context *context) {
+  return contextOf(context)->trace.end();
+}
+
 hp_backend_v1 makeTable() {
   hp_backend_v1 table = {};
   table.struct_size = sizeof(table);
@@ -377,6 +422,14 @@ hp_backend_v1 makeTable() {
   table.tier_reset_peak = resetTierPeak;
   table.alloc = allocate;
   table.free = release;
+  table.process_info = processInfo;
+  table.process_of = processOf;
+  table.process_meet = meetProcesses;
+  table.process_finish = meetProcesses;
+  table.device_can = deviceCan;
+  table.trace_begin = traceBegin;
+  table.trace_end = traceEnd;
+  addCommEntries(table);
   addStreamEntries(table);
   addProgramEntries(table);
   addRunEntries(table);

@@ -17,7 +17,9 @@
 
 #include "lib/Runtime/CUDA/CublasLt.h"
 #include "lib/Runtime/CUDA/Driver.h"
+#include "lib/Runtime/CUDA/Messages.h"
 #include "lib/Runtime/CUDA/Nccl.h"
+#include "lib/Runtime/CUDA/Tracing.h"
 #include "lib/Runtime/hp_backend.h"
 
 #include <atomic>
@@ -32,6 +34,7 @@
 
 namespace hyperparallel::runtime::cuda {
 
+struct Circle;
 struct Context;
 struct Program;
 
@@ -113,6 +116,8 @@ struct Device {
   std::string message;
   std::vector<std::unique_ptr<Transfer>> transfers;
   std::vector<EventHandle> freeEvents;
+  SentMessages sent; ///< by the running program
+  DeviceTracer tracer;
 };
 
 struct Context {
@@ -124,6 +129,12 @@ struct Context {
   int64_t generation = 0;
   std::string driverPath;
   std::vector<std::unique_ptr<Device>> devices;
+  Mailbox mailbox;
+  Trace trace;
+  std::mutex circleMutex; ///< guards the two below
+  std::map<std::pair<std::string, std::vector<int64_t>>, std::weak_ptr<Circle>>
+      circles; ///< communicators by name and members
+  int64_t numCircles = 0;
   std::mutex programMutex; ///< guards programs
   std::set<Program *> programs;
 
@@ -169,7 +180,6 @@ struct Program {
 
 /// Makes the device's context the calling thread's.
 hp_status enter(Device &device);
-int64_t nowNs();
 
 /// Device memory or pinned memory, ordered by `stream` if one is given.
 hp_status allocateMemory(Device &device, int tier, int64_t bytes, bool ofRun,
@@ -195,6 +205,7 @@ struct ThreadState {
 };
 ThreadState &threadState();
 
+void addCommEntries(hp_backend_v1 &table);
 void addStreamEntries(hp_backend_v1 &table);
 void addProgramEntries(hp_backend_v1 &table);
 void addRunEntries(hp_backend_v1 &table);

@@ -9,7 +9,7 @@
 #ifndef HYPERPARALLEL_LIB_RUNTIME_CUDA_DRIVER_H
 #define HYPERPARALLEL_LIB_RUNTIME_CUDA_DRIVER_H
 
-#include "lib/Runtime/hp_runtime.h"
+#include "lib/Runtime/Status.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +51,20 @@ struct Copy2D {
   size_t widthInBytes, height;
 };
 
+/// Rows of `width` bytes from one place to another. A single row has no pitch.
+inline Copy2D describeRows(void *dst, int64_t dstPitch, const void *src,
+                           int64_t srcPitch, int64_t width, int64_t rows) {
+  Copy2D copy = {};
+  copy.srcMemoryType = copy.dstMemoryType = MemoryUnified;
+  copy.srcDevice = reinterpret_cast<DevicePointer>(src);
+  copy.dstDevice = reinterpret_cast<DevicePointer>(dst);
+  copy.srcPitch = static_cast<size_t>(rows > 1 ? srcPitch : width);
+  copy.dstPitch = static_cast<size_t>(rows > 1 ? dstPitch : width);
+  copy.widthInBytes = static_cast<size_t>(width);
+  copy.height = static_cast<size_t>(rows);
+  return copy;
+}
+
 // X(name in the library, member, parameters)
 #define HP_CUDA_DRIVER_FUNCTIONS(X)                                            \
   X(cuInit, init, (unsigned))                                                  \
@@ -84,6 +98,9 @@ struct Copy2D {
   X(cuEventElapsedTime, eventElapsed, (float *, EventHandle, EventHandle))     \
   X(cuMemcpyAsync, copyAsync,                                                  \
     (DevicePointer, DevicePointer, size_t, StreamHandle))                      \
+  X(cuMemcpyPeerAsync, copyPeerAsync,                                          \
+    (DevicePointer, ContextHandle, DevicePointer, ContextHandle, size_t,       \
+     StreamHandle))                                                            \
   X(cuMemcpy2DAsync_v2, copy2DAsync, (const Copy2D *, StreamHandle))           \
   X(cuMemsetD8Async, setBytesAsync,                                            \
     (DevicePointer, unsigned char, size_t, StreamHandle))                      \
@@ -109,10 +126,6 @@ struct Driver {
 
   bool loaded = false;
 };
-
-/// Keeps a formatted message for hp_last_error() and returns the status.
-hp_status fail(hp_status code, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
 
 /// Opens a vendor's library: $variable, else `name`.
 void *openLibrary(const char *option, const char *variable, const char *name);

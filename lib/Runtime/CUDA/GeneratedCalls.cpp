@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- GeneratedCalls.cpp - What compiled programs call on "cuda" --------===//
 //
-// The functions behind a program's slots (hp_runtime.h, part (c)). None waits
+// The functions behind a program's slots (hp_backend.h). None waits
 // for the device, but for those that give the host a value of its memory.
 //
 // A copy between tiers
@@ -127,9 +127,16 @@ void rtAssertFail(const char *message) {
 void rtMatmul(const hp_matmul_desc *desc) {
   Device &device = currentDevice();
   hp_status status =
-      desc ? multiply(device, *desc, computeOf(device))
+      desc ? HP_OK
            : fail(HP_INVALID_ARGUMENT, "matmul: expected a description");
   proceed(device, status);
+  auto describe = [&] {
+    return "matmul " + std::to_string(desc->m) + "x" + std::to_string(desc->n) +
+           "x" + std::to_string(desc->k);
+  };
+  proceed(device,
+          traced(device, HP_STREAM_COMPUTE, "matmul", -1, describe,
+                 [&] { return multiply(device, *desc, computeOf(device)); }));
   ++device.stats.matmuls;
   double flops = 2.0 * static_cast<double>(desc->m) *
                  static_cast<double>(desc->n) * static_cast<double>(desc->k);
@@ -154,8 +161,14 @@ void rtLaunch(const char *name, int64_t blocks, int64_t threads,
   for (int64_t i = 0; i < count; ++i)
     arguments[i] = const_cast<int64_t *>(words + i);
   const int64_t grid[3] = {blocks, 1, 1}, block[3] = {threads, 1, 1};
-  proceed(device, launchFunction(device, function, grid, block, 0, arguments,
-                                 computeOf(device)));
+  // The category is that of kernels on "cpu", which reports read.
+  proceed(device, traced(
+                      device, HP_STREAM_COMPUTE, "parallel_for", -1,
+                      [&] { return std::string(name); },
+                      [&] {
+                        return launchFunction(device, function, grid, block, 0,
+                                              arguments, computeOf(device));
+                      }));
 }
 
 int32_t *rtAssertionWord() { return currentDevice().assertionWord; }
@@ -211,10 +224,15 @@ hp_status startCopy(Device &device, bool isIncoming, int64_t bytes,
       device.streams[isIncoming ? HP_STREAM_H2D : HP_STREAM_D2H];
   auto transfer = std::make_unique<Transfer>();
   Result result = followStream(device, stream, computeOf(device));
-  if (result == Success)
-    result = copies(driver, stream);
-  if (result == Success)
-    result = takeEvent(device, &transfer->done);
+  hp_status status = driver.check(result, "copying between tiers");
+  if (status == HP_OK)
+    status = traced(
+        device, isIncoming ? HP_STREAM_H2D : HP_STREAM_D2H, "stream", bytes,
+        [&] { return std::string(isIncoming ? "prefetch" : "store"); },
+        [&] { return driver.check(copies(driver, stream), "copying"); });
+  if (status != HP_OK)
+    return status;
+  result = takeEvent(device, &transfer->done);
   if (result == Success)
     result = driver.eventRecord(transfer->done, stream);
   if (result != Success)
@@ -281,8 +299,20 @@ void *rtCopyRowsStart(void *target, const void *source, int32_t sourceTier,
 }
 
 void rtLabel(const char *) {}
-void rtRangeBegin(const char *) {}
-void rtRangeEnd() {}
+hp_status beginRange(Device &device, const char *name) {
+  return device.tracer.isOn()
+             ? device.tracer.begin(device, HP_STREAM_COMPUTE, "range", name, -1)
+             : HP_OK;
+}
+
+void rtRangeBegin(const char *name) {
+  Device &device = currentDevice();
+  proceed(device, beginRange(device, name));
+}
+void rtRangeEnd() {
+  Device &device = currentDevice();
+  proceed(device, device.tracer.end(device));
+}
 
 void *findImport(const char *name) {
   static const Import imports[] = {
@@ -303,6 +333,8 @@ void *findImport(const char *name) {
       makeImport("hp_rt_range_end", rtRangeEnd),
   };
   if (void *found = findIn(imports, sizeof(imports) / sizeof(*imports), name))
+    return found;
+  if (void *found = findMessage(name))
     return found;
   return findCollective(name);
 }

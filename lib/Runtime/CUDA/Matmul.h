@@ -10,6 +10,8 @@ namespace hyperparallel::runtime::cuda {
 /// Queues a product. The device's context must be current.
 hp_status multiply(Device &device, const hp_matmul_desc &desc,
                    StreamHandle stream);
+/// HP_OK, or why not.
+hp_status canMultiply(int64_t dtype, int64_t activation);
 /// Frees what was kept about products.
 void forgetProducts(Device &device);
 

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/CUDA/Matmul.h"
+#include "lib/Runtime/ElementTypes.h"
 
 #include <algorithm>
 #include <climits>
@@ -36,8 +37,18 @@ static int typeOf(int64_t dtype) {
   }
 }
 
-static int64_t bytesOf(int64_t dtype) {
-  return dtype == HP_F64 ? 8 : dtype == HP_F32 ? 4 : 2;
+hp_status canMultiply(int64_t dtype, int64_t activation) {
+  if (dtype != HP_F16 && dtype != HP_BF16 && dtype != HP_F32 && dtype != HP_F64)
+    return fail(HP_UNIMPLEMENTED,
+                "matmul: expected f16, bf16, f32 or f64 operands but got %s",
+                dtypeName(dtype));
+  if (activation == HP_ACT_GELU || activation == HP_ACT_SILU ||
+      (dtype == HP_F64 && activation != HP_ACT_NONE))
+    return fail(HP_UNIMPLEMENTED,
+                "matmul: cuBLASLt has no epilogue for this activation of %s; "
+                "the compiler writes a kernel for it",
+                dtypeName(dtype));
+  return HP_OK;
 }
 
 static hp_status checkProduct(const hp_matmul_desc &desc) {
@@ -47,17 +58,15 @@ static hp_status checkProduct(const hp_matmul_desc &desc) {
                 sizeof(hp_matmul_desc),
                 static_cast<unsigned long long>(desc.struct_size));
   bool half = desc.dtype == HP_F16 || desc.dtype == HP_BF16;
-  if (!half && desc.dtype != HP_F32 && desc.dtype != HP_F64)
-    return fail(HP_UNIMPLEMENTED,
-                "matmul: expected f16, bf16, f32 or f64 operands");
+  if (hp_status status = canMultiply(desc.dtype, desc.activation);
+      status != HP_OK)
+    return status;
   if (desc.out_dtype != desc.dtype && !(half && desc.out_dtype == HP_F32))
     return fail(HP_UNIMPLEMENTED,
                 "matmul: expected a result of the operands' type, or f32 for "
                 "f16 and bf16");
-  if (desc.activation == HP_ACT_GELU || desc.activation == HP_ACT_SILU)
-    return fail(HP_UNIMPLEMENTED,
-                "matmul: cuBLASLt has no epilogue for this activation; the "
-                "compiler writes a kernel for it");
+  if (desc.dtype == HP_F64 && desc.bias)
+    return fail(HP_UNIMPLEMENTED, "matmul: cuBLASLt adds no bias in f64");
   bool bad = desc.batch_rank < 0 || desc.batch_rank > HP_MATMUL_MAX_BATCH ||
              desc.activation < HP_ACT_NONE || desc.activation > HP_ACT_SILU;
   for (int64_t extent :
@@ -242,7 +251,7 @@ static hp_status findPlan(Device &device, const hp_matmul_desc &desc,
   auto stride = [&](const int64_t *strides, int64_t dtype) {
     int64_t all = 0;
     for (int64_t i = 0; i < desc.batch_rank; ++i)
-      all |= desc.batch[i] > 1 ? strides[i] * bytesOf(dtype) : 0;
+      all |= desc.batch[i] > 1 ? strides[i] * dtypeBytes(dtype) : 0;
     return all;
   };
   const uint32_t alignment[3] = {
@@ -278,7 +287,7 @@ static hp_status clearResult(Device &device, const hp_matmul_desc &desc,
     return fail(HP_UNIMPLEMENTED,
                 "matmul: an epilogue on a product over nothing");
   const Driver &driver = device.context->driver;
-  int64_t size = bytesOf(desc.out_dtype);
+  int64_t size = dtypeBytes(desc.out_dtype);
   for (int64_t row = 0; desc.beta == 0 && row < desc.m; ++row)
     if (hp_status status = driver.check(
             driver.setBytesAsync(reinterpret_cast<DevicePointer>(c) +
@@ -339,16 +348,17 @@ hp_status multiply(Device &device, const hp_matmul_desc &desc,
       offsetC += index * desc.stride_c[i];
     }
     const char *a =
-        static_cast<const char *>(desc.a) + offsetA * bytesOf(desc.dtype);
+        static_cast<const char *>(desc.a) + offsetA * dtypeBytes(desc.dtype);
     const char *b =
-        static_cast<const char *>(desc.b) + offsetB * bytesOf(desc.dtype);
-    char *c = static_cast<char *>(desc.c) + offsetC * bytesOf(desc.out_dtype);
+        static_cast<const char *>(desc.b) + offsetB * dtypeBytes(desc.dtype);
+    char *c =
+        static_cast<char *>(desc.c) + offsetC * dtypeBytes(desc.out_dtype);
     if (!plan) {
       for (int64_t i = 0; status == HP_OK && i < batch; ++i)
         status = clearResult(
             device, desc,
             c + (folded > 0 ? i * desc.stride_c[desc.batch_rank - 1] : 0) *
-                    bytesOf(desc.out_dtype),
+                    dtypeBytes(desc.out_dtype),
             stream);
       continue;
     }

@@ -9,8 +9,6 @@
 
 #include "lib/Runtime/CUDA/Driver.h"
 
-#include <atomic>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <string>
@@ -29,6 +27,9 @@ constexpr int Int8 = 0, Uint8 = 1, Int32 = 2, Int64 = 4, Float16 = 6,
               Float32 = 7, Float64 = 8, Bfloat16 = 9;
 // ncclRedOp_t.
 constexpr int Sum = 0, Prod = 1, Max = 2, Min = 3, Avg = 4;
+
+/// NCCL's words for a reduction, or HP_UNIMPLEMENTED.
+hp_status findReduction(int64_t dtype, int64_t op, int *type, int *how);
 } // namespace nccl
 
 #define HP_NCCL_FUNCTIONS(X)                                                   \
@@ -38,6 +39,8 @@ constexpr int Sum = 0, Prod = 1, Max = 2, Min = 3, Avg = 4;
   X(ncclAllGather, allGather,                                                  \
     (const void *, void *, size_t, int, nccl::Comm, StreamHandle))             \
   X(ncclAllReduce, allReduce,                                                  \
+    (const void *, void *, size_t, int, int, nccl::Comm, StreamHandle))        \
+  X(ncclBroadcast, broadcast,                                                  \
     (const void *, void *, size_t, int, int, nccl::Comm, StreamHandle))        \
   X(ncclReduceScatter, reduceScatter,                                          \
     (const void *, void *, size_t, int, int, nccl::Comm, StreamHandle))        \
@@ -56,16 +59,18 @@ struct Nccl {
   hp_status load();
   hp_status check(int result, const char *what) const;
 
-  /// The id under which the members of a group meet: its first member makes it,
-  /// the others wait for it, or until the run is stopped.
-  hp_status meet(const std::string &key, bool isFirst,
-                 const std::atomic<bool> &stopping, nccl::UniqueId *out);
+  /// The id under which the `size` members of a group meet: whoever asks first
+  /// makes it, and it is forgotten when all have it.
+  hp_status meet(const std::string &key, int64_t size, nccl::UniqueId *out);
 
 private:
+  struct Meeting {
+    nccl::UniqueId id;
+    int64_t absent;
+  };
   std::mutex mutex;
-  std::condition_variable changed;
   bool loaded = false;
-  std::map<std::string, nccl::UniqueId> ids;
+  std::map<std::string, Meeting> meetings;
 };
 
 } // namespace hyperparallel::runtime::cuda

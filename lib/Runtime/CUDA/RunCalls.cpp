@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Runtime/ArgumentChecks.h"
 #include "lib/Runtime/CUDA/Device.h"
 
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <set>
 
 namespace hyperparallel::runtime::cuda {
 
@@ -70,12 +70,13 @@ static hp_status reserve(Device &device) {
 
 /// Ends the run on a device: everything queued is done, and what the program
 /// left behind is freed and counted.
-static void finish(Device &device) {
+static void finish(Device &device, int64_t begin) {
   Driver &driver = device.context->driver;
   for (StreamHandle stream : device.streams)
     record(device, driver.check(driver.streamSynchronize(stream),
                                 "running the program"));
   record(device, checkAssertions(device));
+  record(device, device.tracer.endRun(device, begin));
   for (std::unique_ptr<Transfer> &transfer : device.transfers)
     device.freeEvents.push_back(transfer->done);
   device.transfers.clear();
@@ -85,6 +86,15 @@ static void finish(Device &device) {
     device.stats.leaked[entry.second.tier] += entry.second.bytes;
     freeMemory(device, entry.first, device.streams[HP_STREAM_COMPUTE]);
   }
+}
+
+/// Frees what nobody received; every device has ended.
+static void freeMessages(Context &context) {
+  for (Device *device : context.launched)
+    if (!device->sent.empty() && enter(*device) == HP_OK)
+      record(*device,
+             device->sent.free(*device, device->streams[HP_STREAM_COMPUTE],
+                               /*all=*/true));
 }
 
 static void deviceMain(Device &device) {
@@ -100,8 +110,9 @@ static void deviceMain(Device &device) {
   }
   record(device, status);
   if (status == HP_OK) {
+    record(device, device.tracer.beginRun(device));
     enterProgram(device);
-    finish(device);
+    finish(device, begin);
   }
   if (isReserved)
     for (int tier = 0; tier < HP_TIER_COUNT; ++tier)
@@ -109,6 +120,8 @@ static void deviceMain(Device &device) {
                              Memory::rounded(device.launch.resident[tier]));
   device.stats.wall_ns = nowNs() - begin;
   device.stats.status = device.status;
+  if (context.mailbox.endDevice())
+    freeMessages(context);
   std::lock_guard<std::mutex> lock(context.runMutex);
   if (--context.running == 0)
     context.end = nowNs();
@@ -121,50 +134,12 @@ Context &contextOf(hp_context *context) {
   return *reinterpret_cast<Context *>(context);
 }
 
-hp_status checkLaunches(Context &context, const hp_launch *launches,
-                        int64_t count) {
-  if (!launches || count < 1)
-    return fail(HP_INVALID_ARGUMENT, "expected one launch at least");
-  std::set<int64_t> devices;
-  std::map<int64_t, std::set<int64_t>> ranks;
-  for (int64_t i = 0; i < count; ++i) {
-    const hp_launch &launch = launches[i];
-    if (launch.struct_size < sizeof(hp_launch) || !launch.program ||
-        !launch.entry)
-      return fail(HP_INVALID_ARGUMENT,
-                  "launch %lld: expected struct_size, a program and an entry",
-                  static_cast<long long>(i));
-    if (launch.device < 0 ||
-        launch.device >= static_cast<int64_t>(context.devices.size()))
-      return fail(HP_INVALID_ARGUMENT,
-                  "launch %lld: expected a device below %zu but got %lld",
-                  static_cast<long long>(i), context.devices.size(),
-                  static_cast<long long>(launch.device));
-    if (!devices.insert(launch.device).second)
-      return fail(HP_INVALID_ARGUMENT, "device %lld has more than one launch",
-                  static_cast<long long>(launch.device));
-    ranks[launch.group].insert(launch.rank);
-  }
-  int64_t known = 0;
-  for (const auto &entry : ranks) {
-    known += static_cast<int64_t>(entry.second.size());
-    if (*entry.second.begin() != 0 ||
-        *entry.second.rbegin() + 1 != static_cast<int64_t>(entry.second.size()))
-      return fail(HP_INVALID_ARGUMENT,
-                  "group %lld: expected ranks 0 to %zu but got %lld to %lld",
-                  static_cast<long long>(entry.first), entry.second.size() - 1,
-                  static_cast<long long>(*entry.second.begin()),
-                  static_cast<long long>(*entry.second.rbegin()));
-  }
-  return known == count ? HP_OK
-                        : fail(HP_INVALID_ARGUMENT,
-                               "a group has more than one launch of a rank");
-}
-
 hp_status runStart(hp_context *handle, const hp_launch *launches,
                    int64_t count) {
   Context &context = contextOf(handle);
-  hp_status status = checkLaunches(context, launches, count);
+  hp_status status = checkLaunches(launches, count,
+                                   static_cast<int64_t>(context.devices.size()),
+                                   [](int64_t) { return false; });
   std::vector<hp_entry_fn> entries(count > 0 ? count : 0);
   for (int64_t i = 0; status == HP_OK && i < count; ++i)
     status = findEntry(*reinterpret_cast<Program *>(launches[i].program),
@@ -183,6 +158,7 @@ hp_status runStart(hp_context *handle, const hp_launch *launches,
   context.reason.clear();
   context.launched.clear();
   context.start = nowNs();
+  context.mailbox.beginRun(static_cast<size_t>(count));
   std::map<int64_t, int64_t> sizes;
   for (int64_t i = 0; i < count; ++i)
     ++sizes[launches[i].group];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- StreamCalls.cpp - Streams, events, copies and products ------------===//
 
+#include "lib/Runtime/ArgumentChecks.h"
 #include "lib/Runtime/CUDA/Matmul.h"
 
 #include <memory>
@@ -30,10 +31,8 @@ hp_status on(Object &object, const char *what, Action action) {
 
 hp_status createStream(hp_device *handle, hp_stream_role role,
                        hp_stream **out) {
-  if (!out || role < HP_STREAM_COMPUTE || role > HP_STREAM_COMM)
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_stream_create: expected a role from 0 to 3 and a place "
-                "for the result");
+  if (hp_status status = checkNewStream(role, out); status != HP_OK)
+    return status;
   auto stream = std::make_unique<Stream>();
   stream->device = reinterpret_cast<Device *>(handle);
   stream->backend = stream->device->backend;
@@ -63,9 +62,10 @@ hp_status destroyStream(hp_stream *stream) {
 }
 
 hp_status createEvent(hp_device *handle, hp_event **out) {
-  if (!out)
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_event_create: expected a place for the result");
+  if (hp_status status =
+          checkGiven(out, "hp_event_create", "a place for the result");
+      status != HP_OK)
+    return status;
   auto event = std::make_unique<Event>();
   event->device = reinterpret_cast<Device *>(handle);
   event->backend = event->device->backend;
@@ -78,8 +78,9 @@ hp_status createEvent(hp_device *handle, hp_event **out) {
 }
 
 hp_status recordEvent(hp_event *event, hp_stream *stream) {
-  if (!stream)
-    return fail(HP_INVALID_ARGUMENT, "hp_event_record: expected a stream");
+  if (hp_status status = checkGiven(stream, "hp_event_record", "a stream");
+      status != HP_OK)
+    return status;
   eventOf(event).recorded = true;
   return on(streamOf(stream), "recording an event", [&](Driver &driver) {
     return driver.eventRecord(eventOf(event).handle, streamOf(stream).handle);
@@ -87,17 +88,19 @@ hp_status recordEvent(hp_event *event, hp_stream *stream) {
 }
 
 hp_status waitOnStream(hp_stream *stream, hp_event *event) {
-  if (!event)
-    return fail(HP_INVALID_ARGUMENT, "hp_stream_wait: expected an event");
+  if (hp_status status = checkGiven(event, "hp_stream_wait", "an event");
+      status != HP_OK)
+    return status;
   return on(streamOf(stream), "waiting for an event", [&](Driver &driver) {
     return driver.streamWait(streamOf(stream).handle, eventOf(event).handle, 0);
   });
 }
 
 hp_status queryEvent(hp_event *event, int32_t *done) {
-  if (!done)
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_event_query: expected a place for the result");
+  if (hp_status status =
+          checkGiven(done, "hp_event_query", "a place for the result");
+      status != HP_OK)
+    return status;
   return on(eventOf(event), "asking for an event", [&](Driver &driver) {
     Result result = driver.eventQuery(eventOf(event).handle);
     *done = result == Success;
@@ -139,8 +142,8 @@ hp_status destroyEvent(hp_event *event) {
 }
 
 hp_status copy(void *dst, const void *src, int64_t bytes, hp_stream *stream) {
-  if (bytes < 0 || (bytes > 0 && (!dst || !src)))
-    return fail(HP_INVALID_ARGUMENT, "hp_copy: expected two buffers");
+  if (hp_status status = checkCopy(dst, src, bytes); status != HP_OK)
+    return status;
   if (bytes == 0)
     return HP_OK;
   return on(streamOf(stream), "copying", [&](Driver &driver) {
@@ -150,32 +153,15 @@ hp_status copy(void *dst, const void *src, int64_t bytes, hp_stream *stream) {
   });
 }
 
-Copy2D describe(void *dst, int64_t dstPitch, const void *src, int64_t srcPitch,
-                int64_t width, int64_t rows) {
-  Copy2D copy = {};
-  copy.srcMemoryType = copy.dstMemoryType = MemoryUnified;
-  copy.srcDevice = address(src);
-  copy.srcPitch = static_cast<size_t>(srcPitch);
-  copy.dstDevice = address(dst);
-  copy.dstPitch = static_cast<size_t>(dstPitch);
-  copy.widthInBytes = static_cast<size_t>(width);
-  copy.height = static_cast<size_t>(rows);
-  return copy;
-}
-
 hp_status copy2d(void *dst, int64_t dstPitch, const void *src, int64_t srcPitch,
                  int64_t width, int64_t rows, hp_stream *stream) {
-  if (width < 0 || rows < 0 ||
-      (rows > 1 && (dstPitch < width || srcPitch < width)) ||
-      (width * rows > 0 && (!dst || !src)))
-    return fail(HP_INVALID_ARGUMENT,
-                "hp_copy_2d: expected two buffers with pitches of at least "
-                "%lld bytes",
-                static_cast<long long>(width));
+  if (hp_status status =
+          checkCopyRows(dst, dstPitch, src, srcPitch, width, rows);
+      status != HP_OK)
+    return status;
   if (width * rows == 0)
     return HP_OK;
-  Copy2D what = describe(dst, rows > 1 ? dstPitch : width, src,
-                         rows > 1 ? srcPitch : width, width, rows);
+  Copy2D what = describeRows(dst, dstPitch, src, srcPitch, width, rows);
   return on(streamOf(stream), "copying rows", [&](Driver &driver) {
     return driver.copy2DAsync(&what, streamOf(stream).handle);
   });
@@ -184,11 +170,9 @@ hp_status copy2d(void *dst, int64_t dstPitch, const void *src, int64_t srcPitch,
 /// The pattern is laid once, column by column of bytes, then doubled in place.
 hp_status fillMemory(void *dst, const void *pattern, int64_t patternBytes,
                      int64_t bytes, hp_stream *stream) {
-  if (!pattern || patternBytes < 1 || patternBytes > 64 || bytes < 0 ||
-      bytes % patternBytes != 0 || (bytes > 0 && !dst))
-    return fail(
-        HP_INVALID_ARGUMENT,
-        "hp_fill: expected a buffer of whole patterns of 1 to 64 bytes");
+  if (hp_status status = checkFill(dst, pattern, patternBytes, bytes);
+      status != HP_OK)
+    return status;
   const auto *values = static_cast<const unsigned char *>(pattern);
   return on(streamOf(stream), "filling", [&](Driver &driver) {
     StreamHandle handle = streamOf(stream).handle;
@@ -214,16 +198,19 @@ hp_status fillMemory(void *dst, const void *pattern, int64_t patternBytes,
 }
 
 hp_status hostTask(hp_stream *stream, hp_host_task_fn fn, void *arg) {
-  if (!fn)
-    return fail(HP_INVALID_ARGUMENT, "hp_host_task: expected a function");
+  if (hp_status status = checkGiven(reinterpret_cast<const void *>(fn),
+                                    "hp_host_task", "a function");
+      status != HP_OK)
+    return status;
   return on(streamOf(stream), "queueing a host task", [&](Driver &driver) {
     return driver.hostFunction(streamOf(stream).handle, fn, arg);
   });
 }
 
 hp_status matmul(const hp_matmul_desc *desc, hp_stream *stream) {
-  if (!desc)
-    return fail(HP_INVALID_ARGUMENT, "hp_matmul: expected a description");
+  if (hp_status given = checkGiven(desc, "hp_matmul", "a description");
+      given != HP_OK)
+    return given;
   Stream &queue = streamOf(stream);
   hp_status status = enter(*queue.device);
   return status == HP_OK ? multiply(*queue.device, *desc, queue.handle)

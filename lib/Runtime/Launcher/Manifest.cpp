@@ -187,10 +187,14 @@ void readProgram(const std::string &directory, const Json &json,
     program.results.push_back(readTensor(entry, axes, where));
   if (json.has("device_memory") && !json["device_memory"].isNull())
     program.deviceMemory = json["device_memory"].integer();
-  if (json.has("target") && json["target"].text() != "cpu")
-    endWith(directory +
-            " has no code to run: it was compiled with the target " +
-            json["target"].text() + "; compile it again without");
+  std::string target = json.has("target") ? json["target"].text() : "cpu";
+  if (target == "none")
+    endWith(directory + " has no code to run: it was compiled with the target "
+                        "none; compile it again without");
+  if (!manifest.backend.empty() && manifest.backend != target)
+    endWith(where + ": expected a program for " + manifest.backend +
+            ", as the others, but got one for " + target);
+  manifest.backend = target;
   for (int64_t device : program.devices)
     manifest.numDevices = std::max(manifest.numDevices, device + 1);
   manifest.programs.push_back(std::move(program));

@@ -56,6 +56,7 @@ struct Manifest {
   std::string directory;
   std::vector<Program> programs;
   int64_t numDevices = 0;
+  std::string backend; ///< of the runtime: what code was generated for
   /// Inputs that have other values in every step.
   std::vector<std::string> fed;
 

@@ -28,6 +28,8 @@ static const char usage[] =
     "if it is there)\n"
     "  --weights FILE     parameters and buffers (default: "
     "DIR/model.safetensors)\n"
+    "  --random N         draw what has no value from this seed: to time a "
+    "program\n"
     "  --results DIR      write the results here, each device its blocks\n"
     "  --save DIR         save the state here after the last step\n"
     "  --save-every N     and after every N steps\n"
@@ -110,6 +112,7 @@ Options Options::read(int argc, char **argv) {
                {"--threads", &options.threads, nullptr},
                {"--statistics", &options.statistics, nullptr},
                {"--lost-after", nullptr, &options.lostMs},
+               {"--random", nullptr, &options.random},
                {"--openblas", &options.openblas, nullptr},
                {"--mpi", &options.mpi, nullptr}};
   for (int i = 1; i < argc; ++i) {

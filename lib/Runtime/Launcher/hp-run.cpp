@@ -15,9 +15,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Runtime/Launcher/DeviceCopies.h"
 #include "lib/Runtime/Launcher/Fault.h"
 #include "lib/Runtime/Launcher/Feed.h"
 #include "lib/Runtime/Launcher/Options.h"
+#include "lib/Runtime/Launcher/RandomTensors.h"
 #include "lib/Runtime/Launcher/State.h"
 #include "lib/Runtime/Launcher/Supervisor.h"
 
@@ -37,7 +39,8 @@ struct DeviceLaunch {
   const Program *program;
   int64_t position, device;
   bool isHere;
-  std::vector<void *> arguments, results;
+  std::vector<void *> arguments, results; ///< in the host's memory
+  DeviceCopies copies;                    ///< where that is not the device's
 };
 
 class Runner {
@@ -52,6 +55,9 @@ private:
   void placeDevices();
   void fillArguments();
   void fill(DeviceLaunch &launch, const Tensor &tensor, char *out);
+  bool hasCopies() const { return manifest.backend != "cpu"; }
+  void makeCopies();
+  void fetch(bool areResults);
   bool isFed(const std::string &name) const;
   void checkFeed() const;
   void feedStep(int64_t step);
@@ -83,15 +89,22 @@ void Runner::connect() {
     if (!value.empty())
       pairs.insert(pairs.end(), {key, value.c_str()});
   };
-  option("threads", options.threads);
-  option("openblas", options.openblas);
+  if (!hasCopies()) {
+    option("threads", options.threads);
+    option("openblas", options.openblas);
+  }
   if (launchedRank() >= 0) {
+    if (hasCopies())
+      endWith("a program for " + manifest.backend +
+              " runs all its devices in one process; start hp-run without "
+              "mpiexec");
     option("processes", mpi);
     option("mpi", options.mpi);
     option("lost_ms", lost);
   }
-  hp_context_desc desc = {sizeof(desc), "cpu", manifest.numDevices,
-                          pairs.data(), static_cast<int64_t>(pairs.size() / 2)};
+  hp_context_desc desc = {sizeof(desc), manifest.backend.c_str(),
+                          manifest.numDevices, pairs.data(),
+                          static_cast<int64_t>(pairs.size() / 2)};
   require(hp_context_create(&desc, &context));
   require(hp_process_info(context, &rank, &numProcesses));
   if (numProcesses > 1)
@@ -135,8 +148,10 @@ void Runner::placeDevices() {
         desc.entry = program.entry.c_str();
         auto make = [&](const Tensor &tensor, bool isOnDevice) {
           int64_t bytes = bytesOf(tensor, position);
-          desc.resident[isOnDevice ? HP_TIER_DEVICE : HP_TIER_HOST] +=
-              (bytes + 63) / 64 * 64;
+          // Copies are in the books of the device as they are.
+          if (!hasCopies())
+            desc.resident[isOnDevice ? HP_TIER_DEVICE : HP_TIER_HOST] +=
+                (bytes + 63) / 64 * 64;
           return allocate(bytes);
         };
         for (const Tensor &argument : program.arguments)
@@ -174,6 +189,8 @@ void Runner::fill(DeviceLaunch &launch, const Tensor &tensor, char *out) {
     return feed.read(tensor, block, firstStep, out);
   const StoredTensors &source = inputs.count(tensor.name) ? inputs : weights;
   auto found = source.find(tensor.name);
+  if (found == source.end() && options.random > 0)
+    return drawBlock(tensor, block, options.random, out);
   if (found == source.end())
     endWith("the " + tensor.role + " " + tensor.name +
             " has no value; give one with --inputs or --weights");
@@ -204,6 +221,45 @@ void Runner::fillArguments() {
            static_cast<char *>(launch.arguments[i]));
 }
 
+/// Gives devices that have their own memory copies of everything.
+void Runner::makeCopies() {
+  for (size_t i = 0; hasCopies() && i < devices.size(); ++i) {
+    DeviceLaunch &launch = devices[i];
+    if (!launch.isHere)
+      continue;
+    std::vector<HostTensor> arguments, results;
+    for (size_t at = 0; at < launch.arguments.size(); ++at) {
+      const Tensor &tensor = launch.program->arguments[at];
+      arguments.push_back({launch.arguments[at],
+                           bytesOf(tensor, launch.position),
+                           tensor.isOnDevice ? HP_TIER_DEVICE : HP_TIER_HOST});
+    }
+    for (const Tensor &tensor : launch.program->results)
+      if (tensor.updates.empty())
+        results.push_back({launch.results[results.size()],
+                           bytesOf(tensor, launch.position), HP_TIER_DEVICE});
+    hp_device *device = nullptr;
+    require(hp_device_get(context, launch.device, &device));
+    launch.copies.make(device, arguments, results);
+    launches[i].args = launch.copies.arguments();
+    launches[i].results = launch.copies.results();
+  }
+}
+
+/// Brings what devices have of results, or of arguments, to the host.
+void Runner::fetch(bool areResults) {
+  for (DeviceLaunch &launch : devices) {
+    if (!hasCopies() || !launch.isHere)
+      continue;
+    if (areResults)
+      for (size_t at = 0; at < launch.results.size(); ++at)
+        launch.copies.fetchResult(at);
+    for (size_t at = 0; at < launch.arguments.size(); ++at)
+      if (launch.program->arguments[at].role != "input")
+        launch.copies.fetchArgument(at);
+  }
+}
+
 /// Data that were asked for come first, then inputs that were, then what lies
 /// beside the program.
 bool Runner::isFed(const std::string &name) const {
@@ -225,9 +281,12 @@ void Runner::feedStep(int64_t step) {
   for (DeviceLaunch &launch : devices)
     for (size_t i = 0; launch.isHere && i < launch.arguments.size(); ++i)
       if (const Tensor &tensor = launch.program->arguments[i];
-          isFed(tensor.name))
+          isFed(tensor.name)) {
         feed.read(tensor, tensor.blockOf(launch.position), step,
                   static_cast<char *>(launch.arguments[i]));
+        if (hasCopies())
+          launch.copies.sendArgument(i);
+      }
 }
 
 /// The results of all programs, or the arguments that are state.
@@ -291,6 +350,10 @@ void Runner::readLoss() {
     const char *part = held.parts.front();
     if (!part)
       return;
+    for (DeviceLaunch &launch : devices)
+      for (size_t at = 0; hasCopies() && at < launch.results.size(); ++at)
+        if (launch.results[at] == part)
+          launch.copies.fetchResult(at);
     if (tensor.dtype == "f32") {
       float value;
       std::memcpy(&value, part, sizeof(value));
@@ -353,6 +416,7 @@ void Runner::run() {
   connect();
   placeDevices();
   fillArguments();
+  makeCopies();
   require(hp_process_meet(context));
   for (int64_t turn = 1; turn <= options.steps; ++turn) {
     if (turn > 1)
@@ -360,15 +424,22 @@ void Runner::run() {
     runStep();
     bool isDue = turn == options.steps ||
                  (options.saveEvery > 0 && turn % options.saveEvery == 0);
-    if (!options.save.empty() && isDue)
-      saveStep(options.save, firstStep + turn, hold(/*areResults=*/false),
-               context);
+    if (options.save.empty() || !isDue)
+      continue;
+    fetch(/*areResults=*/false);
+    saveStep(options.save, firstStep + turn, hold(/*areResults=*/false),
+             context);
   }
-  if (!options.results.empty())
+  if (!options.results.empty()) {
+    fetch(/*areResults=*/true);
     writeState(options.results, firstStep + options.steps,
                hold(/*areResults=*/true), context);
+  }
   if (!options.statistics.empty())
     writeStatistics();
+  for (DeviceLaunch &launch : devices)
+    if (hasCopies() && launch.isHere)
+      launch.copies.free();
   require(hp_process_finish(context));
   report();
   hp_context_destroy(context);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "lib/Runtime/Processes/Transport.h"
-#include "lib/Runtime/CPU/Trace.h"
+#include "lib/Runtime/Trace.h"
 #include "lib/Runtime/Status.h"
 
 #include <algorithm>

@@ -218,14 +218,17 @@ void Placement::placeOthers() {
     if (!last) {
       if (!returned.contains(&op))
         continue; // free
-      places[&op] = mine.first ? std::max(*mine.first, first) : first;
+      Place chosen = mine.first ? std::max(*mine.first, first) : first;
+      places[&op] = chosen;
       ++numPlaced;
       continue;
     }
     bool growsElsewhere = mine.first && !mine.severalGroups &&
                           mine.group != groupOf(*last) &&
                           bytesOf(op.getResultTypes()) > read;
-    places[&op] = Place(growsElsewhere ? *mine.first : *last);
+    // Not in one expression: `last` is in the map, which moves when it grows.
+    Place chosen = growsElsewhere ? *mine.first : *last;
+    places[&op] = chosen;
     ++numPlaced;
   }
 }

@@ -41,11 +41,20 @@ def SchedulePass : Pass<"hypermpmd-schedule", "ModuleOp"> {
     (`gpipe`, `1f1b`, `interleaved_1f1b`, `zero_bubble_h1`), or by the fastest that
     fits (`auto`). A transfer stands where what it moves is made, in the simulated
     time of all groups. A remark says what the schedule costs.
+
+    With `memory`, `auto` finds an order in which no device holds more than that
+    of what forward fragments save for backward ones; a named schedule that holds
+    more is refused. Rules of `before` hold beside those of the schedule: `F0.3<B1.0`
+    is the forward of microbatch 3 on stage 0 before the backward of microbatch 0 on
+    stage 1, `W` the gradients of weights. Rules that cannot all be kept are refused
+    by name.
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", "\"auto\"", "Its name">,
     Option<"memory", "memory", "int64_t", "-1",
            "Bytes of saved activations that a device may hold; -1 for any">,
+    ListOption<"before", "before", "std::string",
+               "Rules of one's own, such as F0.3<B1.0">,
   ];
   let statistics = [
     Statistic<"numMoved", "moved", "Fragments that changed their place">,
@@ -140,6 +149,24 @@ def SplitProgramsPass : Pass<"hypermpmd-split-programs", "ModuleOp"> {
     Statistic<"numMessages", "messages", "Transfers that became send and receive">,
   ];
   let dependentDialects = ["::mlir::hyperparallel::hypermpmd::HyperMPMDDialect"];
+}
+
+def MergeTransfersPass : Pass<"hypermpmd-merge-transfers", "ModuleOp"> {
+  let summary = "Make one message of small transfers of the same moment";
+  let description = [{
+    After the programs of all groups were partitioned. Sends to one group that
+    follow each other, whose receives do so, too, get `hp.packet = [number, place]`:
+    their blocks travel together, one message for each pair of devices. That is done
+    where packing costs less than the latencies that it saves.
+  }];
+  let statistics = [
+    Statistic<"numPackets", "packets", "Messages that are made of several">,
+    Statistic<"numMerged", "merged", "Transfers that are in them">,
+    Statistic<"numDeclinedLarge", "declined-large",
+              "Transfers that are not worth packing">,
+    Statistic<"numDeclinedApart", "declined-apart",
+              "Transfers that are received at another moment than the one before">,
+  ];
 }
 
 def ResolveTransfersPass : Pass<"hypermpmd-resolve-transfers", "ModuleOp"> {

@@ -206,6 +206,9 @@ struct SchedulePass : hypermpmd::impl::SchedulePassBase<SchedulePass> {
     }
     FragmentProblem program = describe(*main, memory);
     std::string fault = scheduler::findFault(program.problem);
+    for (const std::string &rule : before)
+      if (fault.empty())
+        fault = scheduler::addWish(program.problem, rule);
     scheduler::Schedule found;
     if (fault.empty()) {
       found = scheduler::makeSchedule(program.problem, *name);
@@ -217,13 +220,13 @@ struct SchedulePass : hypermpmd::impl::SchedulePassBase<SchedulePass> {
     }
     SmallVector<Operation *> order = orderOps(*main, program, found);
     Block &body = main->getBody().front();
-    auto before = body.begin();
+    auto next = body.begin();
     for (Operation *op : order) {
-      numMoved += &*before != op && isa<FragmentOp>(op);
-      if (&*before == op)
-        ++before;
+      numMoved += &*next != op && isa<FragmentOp>(op);
+      if (&*next == op)
+        ++next;
       else
-        op->moveBefore(&body, before);
+        op->moveBefore(&body, next);
     }
     remark(*main, program, found);
   }

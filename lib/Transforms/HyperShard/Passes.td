@@ -228,6 +228,44 @@ def CombineAllReducesPass
   ];
 }
 
+def LiftCollectivesPass : Pass<"hypershard-lift-collectives", "ModuleOp"> {
+  let summary = "Do collectives at the borders of functions in their callers";
+  let description = [{
+    On local programs. A collective of an argument that nothing else reads is done
+    before the call, one whose result is only returned after it: the gathers of
+    a block's weights and the reductions of its gradients then stand beside the
+    other blocks' calls. Each call gets its own, with the call's `hp.path` and
+    `hp.phase`.
+
+    On a module with `hp.synchronous` nothing is done.
+  }];
+  let dependentDialects = ["::mlir::hyperparallel::hypershard::HyperShardDialect"];
+  let statistics = [
+    Statistic<"numBefore", "num-before", "Collectives of arguments lifted">,
+    Statistic<"numAfter", "num-after", "Collectives of results lifted">,
+  ];
+}
+
+def ReorderCollectivesPass : Pass<"hypershard-reorder-collectives", "ModuleOp"> {
+  let summary = "Choose when collectives and messages are issued";
+  let description = [{
+    On local programs. What takes as much as it gives (reductions, exchanges, sends)
+    is issued as soon as its operand is there; what gives more (gathers, receives)
+    as late as it is still done before its first reader by the cost model, and
+    not before the reader before the last one. Sends and receives keep their
+    order. What computes keeps its order.
+
+    On a module with `hp.synchronous` nothing is done.
+  }];
+  let statistics = [
+    Statistic<"numEarly", "num-early", "Issued as soon as the operand is there">,
+    Statistic<"numLate", "num-late", "Issued as late as is hidden">,
+    Statistic<"numHeldBack", "num-held-back",
+              "Of these, issued later than would hide them: memory">,
+    Statistic<"numReordered", "num-reordered", "Blocks with another order">,
+  ];
+}
+
 def OverlapCollectivesPass : Pass<"hypershard-overlap-collectives", "ModuleOp"> {
   let summary = "Start collectives early and wait for them late";
   let description = [{

@@ -19,7 +19,9 @@
 //      fetched then is the argument itself. If the step makes its next value,
 //      that is stored, and returned from the tier. What was fetched from an
 //      argument in a tier already is fetched where the plan says instead.
-//   4. What is computed again is made by a copy of its maker, marked `hp.again`
+//   4. A move that frees and fetches before the same op only stores, so that a
+//      later move of the value finds a copy below.
+//   5. What is computed again is made by a copy of its maker, marked `hp.again`
 //      lest it be merged with that. It is there before anything else is
 //      inserted, so that what it takes is moved for it, too.
 //
@@ -82,6 +84,7 @@ private:
   void recompute(Value value, MoveAttr move);
   Value useAgain(Value value, MoveAttr move, int64_t until,
                  ArrayRef<PlacedUse> &uses);
+  void store(MoveAttr move, int64_t number, Value current, Value &below);
   void leave(MoveAttr move, int64_t number, Value current, Value &below);
   Value fetch(Value value, Value below, int64_t position, int64_t until,
               ArrayRef<PlacedUse> &uses);
@@ -115,6 +118,12 @@ private:
 };
 
 } // namespace
+
+/// The value stays: it is only stored, for a later move of it.
+static bool isStoreOnly(MoveAttr move) {
+  return move.getPrefetchBefore() == move.getFreeBefore() &&
+         !move.getRecomputed();
+}
 
 /// The prefetch that fetches the value from an argument in a tier, or null.
 PrefetchOp Inserter::getStreamedBy(Value value) {
@@ -311,27 +320,33 @@ static Value makeViewAgain(Value view, Value root, Operation *before,
   return mapping.lookup(view);
 }
 
-/// Stores the value unless there is a copy below, and ends its residency; what
-/// was stored after `number` others of its moves is freed after what they
-/// freed.
+/// Stores the value unless there is a copy below; what was stored after
+/// `number` others of its moves is waited for after what they freed.
+void Inserter::store(MoveAttr move, int64_t number, Value current,
+                     Value &below) {
+  if (below)
+    return;
+  OpBuilder builder(function.getContext());
+  Location loc = current.getLoc();
+  auto stored = cast<RankedTensorType>(
+      inTier(cast<RankedTensorType>(current.getType()), move.getTier()));
+  Value future;
+  insertAt(builder, move.getEvictAfter() + 1,
+           {Step::Store, move.getFreeBefore()}, [&] {
+             future = StoreOp::create(
+                 builder, loc, FutureType::get(builder.getContext(), stored),
+                 current);
+           });
+  insertAt(builder, move.getFreeBefore(), {Step::Free, number},
+           [&] { below = WaitOp::create(builder, loc, future); });
+  ++numStores;
+}
+
+/// Stores the value unless there is a copy below, and ends its residency.
 void Inserter::leave(MoveAttr move, int64_t number, Value current,
                      Value &below) {
+  store(move, number, current, below);
   OpBuilder builder(function.getContext());
-  if (!below) {
-    Location loc = current.getLoc();
-    auto stored = cast<RankedTensorType>(
-        inTier(cast<RankedTensorType>(current.getType()), move.getTier()));
-    Value future;
-    insertAt(builder, move.getEvictAfter() + 1,
-             {Step::Store, move.getFreeBefore()}, [&] {
-               future = StoreOp::create(
-                   builder, loc, FutureType::get(builder.getContext(), stored),
-                   current);
-             });
-    insertAt(builder, move.getFreeBefore(), {Step::Free, number},
-             [&] { below = WaitOp::create(builder, loc, future); });
-    ++numStores;
-  }
   if (current)
     insertAt(builder, move.getFreeBefore(), {Step::Free, number},
              [&] { DetachOp::create(builder, current.getLoc(), current); });
@@ -435,18 +450,28 @@ void Inserter::insertMoves(Value value, const Journey &journey) {
   ArrayRef<PlacedUse> uses = found;
   int64_t end = storages.getOps().size() + 1;
   ArrayRef<MoveAttr> moves = journey.moves;
+  // Up to where what is there after `number` of the moves is used.
+  auto getEnd = [&](size_t number) {
+    for (MoveAttr move : moves.drop_front(number))
+      if (!isStoreOnly(move))
+        return move.getPrefetchBefore();
+    return end;
+  };
   Value below, current = value;
   if (journey.arrival) {
     below = value;
-    int64_t until = moves.empty() ? end : moves[0].getPrefetchBefore();
-    current =
-        fetch(value, below, journey.arrival->getPrefetchBefore(), until, uses);
+    current = fetch(value, below, journey.arrival->getPrefetchBefore(),
+                    getEnd(0), uses);
   }
   for (auto [number, move] : llvm::enumerate(moves)) {
+    if (isStoreOnly(move)) {
+      if (current)
+        store(move, number, current, below);
+      continue;
+    }
     Value none = value;
     leave(move, number, current, move.getRecomputed() ? none : below);
-    int64_t until =
-        number + 1 < moves.size() ? moves[number + 1].getPrefetchBefore() : end;
+    int64_t until = getEnd(number + 1);
     current = move.getRecomputed()
                   ? useAgain(value, move, until, uses)
                   : fetch(value, below, move.getPrefetchBefore(), until, uses);

@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/Offload/Passes.h"
 
+#include "lib/Planner/Explain.h"
 #include "lib/Transforms/Offload/TransferProblem.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -148,6 +149,10 @@ static void settleCopies(const TransferProblem &problem,
         spill->isClean &= !use->writes;
     }
   }
+  // What has a copy below need not be copied there early.
+  llvm::erase_if(spills, [](const Spill &spill) {
+    return !spill.copiesIn() && spill.isClean;
+  });
 }
 
 /// Adds what the caller's ownership of arguments asks for; true if it added
@@ -227,9 +232,12 @@ void PlanTransfersPass::remark(const TransferProblem &problem,
         << bytes(problem.problem.capacity);
     return;
   }
+  std::vector<planner::GapReport> reports =
+      planner::explainSpills(problem.problem, plan);
   for (auto [number, spill] : llvm::enumerate(plan.spills)) {
     int64_t size = problem.problem.alignedBytes(spill.storage);
     const planner::Execution &run = plan.execution;
+    const planner::GapReport &report = reports[number];
     bool around = goesAround(spill, problem);
     if (spill.recomputed) {
       emitRemark(loc, "offload: ")
@@ -240,6 +248,14 @@ void PlanTransfersPass::remark(const TransferProblem &problem,
           << ": a copy would take longer";
       continue;
     }
+    if (!spill.copiesIn()) {
+      emitRemark(loc, "offload: ")
+          << problem.getName(spill.storage) << " (" << bytes(size)
+          << ") is stored to " << problem.tiers[spill.tier].getName().getValue()
+          << " from op " << spill.issued()
+          << " on, and dropped later without a copy";
+      continue;
+    }
     emitRemark(loc, "offload: ")
         << problem.getName(spill.storage) << " (" << bytes(size) << ") is in "
         << problem.tiers[spill.tier].getName().getValue() << " from op "
@@ -248,7 +264,11 @@ void PlanTransfersPass::remark(const TransferProblem &problem,
                    : spill.fetched)
         << (around ? " of the next step" : "") << ": "
         << (spill.isClean ? "dropped" : "stored") << ", fetched in "
-        << seconds(run.inEnd[number] - run.inStart[number]);
+        << seconds(run.inEnd[number] - run.inStart[number]) << "; "
+        << seconds(report.gapSeconds) << " without a use, of its copies "
+        << seconds(report.hiddenSeconds) << " hidden, "
+        << seconds(report.exposedSeconds) << " waited for; hidden alone from "
+        << bytes(int64_t(report.breakEvenBandwidth)) << "/s on";
   }
   emitRemark(loc, "offload: step ")
       << seconds(plan.execution.seconds) << ", compute "
@@ -258,6 +278,14 @@ void PlanTransfersPass::remark(const TransferProblem &problem,
       << seconds(plan.execution.waitsOut) << "; peak " << bytes(plan.peakBytes)
       << " of " << bytes(problem.problem.capacity) << ", "
       << bytes(plan.maxLiveBytes) << " if nothing moved; " << plan.method;
+}
+
+static void writeGap(llvm::json::OStream &json,
+                     const planner::GapReport &report) {
+  json.attribute("gap_s", report.gapSeconds);
+  json.attribute("hidden_s", report.hiddenSeconds);
+  json.attribute("exposed_s", report.exposedSeconds);
+  json.attribute("break_even_bandwidth", report.breakEvenBandwidth);
 }
 
 LogicalResult PlanTransfersPass::writeReport(const TransferProblem &problem,
@@ -271,6 +299,8 @@ LogicalResult PlanTransfersPass::writeReport(const TransferProblem &problem,
            << report << ": " << error.message();
   llvm::json::OStream json(stream, 1);
   const planner::Execution &run = plan.execution;
+  std::vector<planner::GapReport> reports =
+      planner::explainSpills(problem.problem, plan);
   json.object([&] {
     json.attribute("capacity", problem.problem.capacity);
     json.attribute("peak_bytes", plan.peakBytes);
@@ -278,11 +308,15 @@ LogicalResult PlanTransfersPass::writeReport(const TransferProblem &problem,
     json.attribute("step_s", run.seconds);
     json.attribute("compute_s", plan.computeSeconds);
     json.attribute("lower_bound_s", plan.boundSeconds);
+    json.attribute("over_bound", plan.boundSeconds > 0
+                                     ? run.seconds / plan.boundSeconds - 1
+                                     : 0.0);
     json.attribute("wait_in_s", run.waitsIn);
     json.attribute("wait_out_s", run.waitsOut);
     json.attribute("bytes_in", plan.bytesIn);
     json.attribute("bytes_out", plan.bytesOut);
     json.attribute("tightest_op", plan.tightestSlot);
+    json.attribute("tightest_op_name", problem.getOpName(plan.tightestSlot));
     json.attribute("tightest_bytes", plan.tightestBytes);
     json.attribute("method", plan.method);
     json.attributeArray("moves", [&] {
@@ -300,6 +334,18 @@ LogicalResult PlanTransfersPass::writeReport(const TransferProblem &problem,
           json.attribute("recomputed", spill.recomputed);
           json.attribute("store_s", run.outEnd[number] - run.outStart[number]);
           json.attribute("fetch_s", run.inEnd[number] - run.inStart[number]);
+          writeGap(json, reports[number]);
+        });
+    });
+    json.attributeArray("kept", [&] {
+      for (const planner::GapReport &kept :
+           planner::explainKept(problem.problem, plan))
+        json.object([&] {
+          json.attribute("tensor", problem.getName(kept.storage));
+          json.attribute("bytes", problem.problem.alignedBytes(kept.storage));
+          json.attribute("after", kept.after);
+          json.attribute("use", kept.before);
+          writeGap(json, kept);
         });
     });
   });

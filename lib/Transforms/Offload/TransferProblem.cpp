@@ -356,6 +356,15 @@ std::string TransferProblem::getName(uint32_t storage) const {
   return name;
 }
 
+std::string TransferProblem::getOpName(int64_t position) const {
+  ArrayRef<Operation *> ops = storages.getOps();
+  if (position < 0 || position >= int64_t(ops.size()))
+    return "the end of the step";
+  if (auto path = ops[position]->getAttrOfType<StringAttr>("hp.path"))
+    return path.str();
+  return ops[position]->getName().getStringRef().str();
+}
+
 Value TransferProblem::getValueAt(uint32_t storage, int64_t after) const {
   ArrayRef<Operation *> ops = storages.getOps();
   Value current;

@@ -34,6 +34,8 @@ struct TransferProblem {
   /// What to call the storage in messages: `hp.name` of an argument, or the op
   /// that makes it.
   std::string getName(uint32_t storage) const;
+  /// What to call the op at a position, or the end of the step.
+  std::string getOpName(int64_t position) const;
   /// The value of the storage that op `before` and later ones use.
   Value getValueAt(uint32_t storage, int64_t after) const;
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hyperparallel.cli import feeding, launching, training
 from hyperparallel.cli.console import Talk
+from hyperparallel.cli.kernels import kernel_report, kernel_summary
 from hyperparallel.cli.training import Checked
 from hyperparallel.errors import HyperParallelError, ImportModelError, PlanError, RuntimeFailure
 
@@ -170,6 +171,11 @@ def compile_command(arguments: argparse.Namespace) -> int:
             device_memory=arguments.device_memory,
         )
     talk.end()
+    kernels = kernel_report(program)
+    if kernels is not None:
+        for name, report in (kernels if program.programs else {program.name: kernels}).items():
+            for line in kernel_summary(name, report):
+                talk.say(line)
     if arguments.steps is not None:
         feeding.keep_feed(program, model, arguments.steps)
     if arguments.json:
@@ -180,7 +186,7 @@ def compile_command(arguments: argparse.Namespace) -> int:
                 "mesh": dict(program.mesh.axes),
                 "devices": program.mesh.num_devices,
                 "target": str(program.target),
-                "kernels": _kernels_of(program),
+                "kernels": kernels,
                 "machine": program.machine,
                 "device_memory": program.device_memory,
                 "peak_bytes": program.peak_bytes,
@@ -190,12 +196,6 @@ def compile_command(arguments: argparse.Namespace) -> int:
     else:
         print(program.directory)
     return 0
-
-
-def _kernels_of(program: CompiledProgram) -> Any:
-    """What the kernels of a program for a GPU take, and how much of it they are; None for the CPU."""
-    path = program.directory / "kernels.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 # Running --------------------------------------------------------------------------------------------------------------
@@ -265,12 +265,14 @@ def _model_of(program: CompiledProgram, values: Mapping[str, Any]) -> Model:
 
 def _check_options(arguments: argparse.Namespace, program: CompiledProgram) -> None:
     """A compiled program has its plan and its mesh."""
-    from hyperparallel.plan import Mesh
+    from hyperparallel.plan import Mesh, grouped_mesh
 
     if arguments.plan is not None or arguments.preset is not None or arguments.model_arg:
         raise PlanError(f"{arguments.model} is compiled already; --plan, --preset and --model-arg are for hp compile")
     if program.programs:
-        if arguments.mesh is not None:
+        groups = grouped_mesh(None, arguments.mesh)
+        meshes = None if groups is None else [group.mesh.axes for group in groups.groups]
+        if arguments.mesh is not None and meshes != [one.mesh.axes for one in program.programs]:
             raise PlanError(
                 f"{arguments.model} is compiled for the groups "
                 + ", ".join(f"{one.group} ({one.mesh})" for one in program.programs)
@@ -293,7 +295,7 @@ def _given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
 def _execute(
     arguments: argparse.Namespace, talk: Talk, program: CompiledProgram, values: Any, feed: Feed | None
 ) -> RunResult:
-    from hyperparallel.cli.report import trace_file, write_timeline
+    from hyperparallel.cli.report import read_timeline, trace_file
     from hyperparallel.execute import run_compiled
 
     steps = arguments.steps or arguments.repeat
@@ -314,9 +316,13 @@ def _execute(
             feed=feed,
             first_step=first_step,
         )
-        if trace is not None and arguments.timeline is not None:
-            write_timeline(arguments.timeline, trace, program, run.statistics)
-        return run
+        masked: float | None = None
+        if trace is not None:
+            timeline = read_timeline(trace, program, run.statistics)
+            masked = timeline.masked_communication
+            if arguments.timeline is not None:
+                timeline.write(arguments.timeline)
+        return dataclasses.replace(run, masked_communication=masked)
 
 
 def _check(
@@ -454,6 +460,7 @@ def _report(
         "prefetched_bytes_per_device": [device.prefetched_bytes for device in statistics.devices],
         "stored_bytes_per_device": [device.stored_bytes for device in statistics.devices],
         "copy_wait_seconds": max(device.copy_wait_seconds for device in statistics.devices),
+        "masked_communication": run.masked_communication,
         "run_seconds": list(run.wall_seconds),
         "results": {
             entry.name: {"shape": list(entry.shape), "dtype": entry.dtype}

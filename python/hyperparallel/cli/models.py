@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Models as the command line takes them: a model file, or the directory of an imported model.
 
-Importing a model file is remembered: the program depends on the model's structure, never on the values of its
-weights, so it is kept under a key of everything that the structure comes from (the file and the local modules it
-loaded, the overrides, the versions of the packages, and every submodule's class and plain attributes), while weights
-and inputs are taken from the module that the file has just built.
+Importing a model file is remembered (``frontend/import_cache.py``).
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import hashlib
-import importlib.metadata
 import json
-import sys
-import sysconfig
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -25,7 +19,6 @@ from hyperparallel.errors import ImportModelError, PlanError, RuntimeFailure
 from hyperparallel.frontend.artifact import WEIGHTS_FILE, ImportedModel
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
     from numpy.typing import NDArray
 
@@ -105,6 +98,27 @@ def open_model(
         raise ImportModelError(
             f"{path} is MLIR text; expected the directory of an imported model, {path.parent}, or a model file"
         )
+    from hyperparallel.frontend.import_cache import Memory, remembered_imports
+
+    with contextlib.ExitStack() as stack:
+        memory: Memory | None = None
+        if use_cache:
+            written = repr(sorted(overrides.items(), key=lambda item: item[0]))
+            memory = stack.enter_context(remembered_imports(path.name, written))
+        model = _open_file(path, overrides, talk, flat, microbatches, blocks)
+        was_cached = memory is not None and memory.found > 0 and memory.made == 0
+        return dataclasses.replace(model, was_cached=was_cached)
+
+
+def _open_file(
+    path: Path,
+    overrides: Mapping[str, Any],
+    talk: Talk,
+    flat: bool,
+    microbatches: int | None,
+    blocks: Sequence[str],
+) -> Model:
+    """Run a model file, and import what it builds, if it has not done so itself."""
     from hyperparallel.frontend.composed import Composed
     from hyperparallel.frontend.model_file import run_model_file
 
@@ -120,18 +134,10 @@ def open_model(
         return Model(loaded.model, loaded.inputs, {**source, "composed": True}, composed=loaded)
     talk.begin("import")
     try:
-        chosen = None if flat else _block_paths(loaded, blocks)
-        key = _key(path, overrides, loaded, flat, chosen)
-        cached = _from_cache(key, loaded) if use_cache else None
-        if cached is None:
-            imported = _import(loaded, talk, chosen)
-            if use_cache:
-                _to_cache(key, imported)
-        else:
-            imported = cached
+        imported = _import(loaded, talk, None if flat else _block_paths(loaded, blocks))
     finally:
         talk.end()
-    return Model(imported, example_inputs(loaded), source, loaded, was_cached=cached is not None)
+    return Model(imported, example_inputs(loaded), source, loaded)
 
 
 def _in_microbatches(loaded: LoadedModel | Composed, microbatches: int, path: Path) -> LoadedModel:
@@ -369,159 +375,3 @@ def to_tensor(array: NDArray[Any], dtype: torch.dtype) -> torch.Tensor:
 
 def _state(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     return [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
-
-
-# The cache ------------------------------------------------------------------------------------------------------------
-
-
-def _from_cache(key: str, loaded: LoadedModel) -> ImportedModel | None:
-    """An earlier import of the same structure, with the weights of the module at hand."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    directory = _cache_of_imports() / key
-    if not directory.is_dir():
-        return None
-    try:
-        imported = ImportedModel.load(directory)
-    except ImportModelError:
-        return None
-    state = dict(_state(loaded.module))
-    if loaded.training is not None:
-        from hyperparallel.frontend.optimizers import named_optimizer_state
-
-        state |= named_optimizer_state(loaded.training.optimizer, dict(loaded.module.named_parameters()))
-    for argument in imported.arguments:
-        if argument.role is Role.INPUT:
-            continue
-        tensor = state.get(argument.name)
-        if tensor is None or tuple(tensor.shape) != argument.shape:
-            return None
-        if tensor.is_meta or isinstance(tensor, FakeTensor):
-            return imported
-    read: Callable[[str], np.ndarray[Any, Any]] = lambda name: to_array(state[name])  # noqa: E731
-    return dataclasses.replace(imported, has_weights=True, _read_weight=read)
-
-
-def _to_cache(key: str, imported: ImportedModel) -> None:
-    import contextlib
-
-    with contextlib.suppress(OSError, ImportModelError):
-        dataclasses.replace(imported, has_weights=False, _read_weight=None).save(_cache_of_imports() / key)
-
-
-def _cache_of_imports() -> Path:
-    from hyperparallel.cache import cache_directory
-
-    return cache_directory() / "imports"
-
-
-def _key(path: Path, overrides: Mapping[str, Any], loaded: LoadedModel, flat: bool, block_paths: Any) -> str:
-    """Everything that the program comes from."""
-    parts: list[str] = [
-        f"flat={flat}",
-        f"blocks={block_paths}",
-        path.name,
-        repr(sorted(overrides.items(), key=lambda item: item[0])),
-    ]
-    parts.append(hashlib.sha256(path.read_bytes()).hexdigest())
-    for package in ("torch", "torch-mlir", "transformers", "hyperparallel"):
-        try:
-            parts.append(f"{package}={importlib.metadata.version(package)}")
-        except importlib.metadata.PackageNotFoundError:
-            parts.append(f"{package}=absent")
-    parts += sorted(f"{Path(file).name}={_hash_of(file)}" for file in _local_files())
-    for name, module in loaded.module.named_modules(remove_duplicate=False):
-        parts.append(f"{name}: {type(module).__module__}.{type(module).__qualname__} {_plain(vars(module), 0)}")
-    for name, tensor in _state(loaded.module):
-        parts.append(f"{name}: {tuple(tensor.shape)} {tensor.dtype} {tensor.stride()}")
-    # Tied weights are one argument.
-    seen: dict[int, str] = {}
-    parts += [f"{name} is {seen.setdefault(id(tensor), name)}" for name, tensor in _state(loaded.module)]
-    parts.append(_plain({"args": loaded.args, "kwargs": loaded.kwargs}, 0, values=False))
-    parts.append(f"decoding: {loaded.decoding}")
-    if loaded.training is not None:
-        from hyperparallel.frontend.optimizers import rules_of
-
-        training = loaded.training
-        is_scheduled = training.scheduler is not None
-        rules = rules_of(training.optimizer, dict(_state(loaded.module)), is_scheduled=is_scheduled)
-        parts += [f"{name}: {rule}" for name, rule in rules.items()]
-        described = {field.name: getattr(training, field.name) for field in dataclasses.fields(training)}
-        left_out = ("optimizer", "scheduler", "batches")  # what they say is in the rules, or no part of the program
-        parts.append(_plain({key: value for key, value in described.items() if key not in left_out}, 0, values=False))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
-
-
-def _local_files() -> list[str]:
-    """Source files of loaded modules that belong to no versioned package; the package's own front end among them."""
-    versioned = [
-        str(Path(sysconfig.get_paths()[kind]).resolve()) for kind in ("stdlib", "platstdlib", "purelib", "platlib")
-    ]
-    versioned += [sys.prefix, sys.base_prefix]
-    import hyperparallel
-
-    own = str(Path(hyperparallel.__file__).resolve().parent)
-    files = {str(file) for file in Path(own, "frontend").glob("*.py")}
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if not file or not str(file).endswith(".py"):
-            continue
-        if any(str(file).startswith(place + "/") for place in [*versioned, own]):
-            continue
-        resolved = str(Path(file).resolve())
-        if not any(resolved.startswith(place + "/") for place in [*versioned, own]):
-            files.add(resolved)
-    return sorted(files)
-
-
-def _hash_of(file: str) -> str:
-    try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    except OSError:
-        return "absent"
-
-
-def _plain(value: Any, depth: int, values: bool = True) -> str:
-    """A value's text, without addresses.
-
-    Of parameters, buffers and example inputs only the type counts: they are arguments of the program. The values of
-    other tensors may have become part of it.
-    """
-    import torch
-
-    if depth > 6:
-        return type(value).__qualname__
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, torch.dtype, torch.device)):
-        return repr(value)
-    if isinstance(value, torch.Tensor):
-        return f"tensor {tuple(value.shape)} {value.dtype} {_values_hash(value) if values else ''}"
-    if isinstance(value, torch.nn.Module):
-        return type(value).__qualname__
-    if isinstance(value, Mapping):
-        items = cast("Mapping[Any, Any]", value)
-        state = ("_parameters", "_buffers")
-        # transformers keeps hash() of an object in its configurations; that differs from process to process.
-        kept = {str(key): item for key, item in items.items() if not str(key).endswith("_object_hash")}
-        texts = [f"{key}: {_plain(item, depth + 1, values and key not in state)}" for key, item in kept.items()]
-        return "{" + ", ".join(texts) + "}"
-    if isinstance(value, (list, tuple, set, frozenset)):
-        texts = [_plain(item, depth + 1, values) for item in cast("list[Any]", value)]
-        return (
-            type(value).__name__
-            + "["
-            + ", ".join(sorted(texts) if isinstance(value, (set, frozenset)) else texts)
-            + "]"
-        )
-    if callable(value):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    attributes = getattr(value, "__dict__", None)
-    inner = _plain(attributes, depth + 1, values) if isinstance(attributes, dict) else ""
-    return f"{type(value).__qualname__}{inner}"
-
-
-def _values_hash(tensor: torch.Tensor) -> str:
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    if tensor.is_meta or isinstance(tensor, FakeTensor):
-        return "no values"
-    return hashlib.sha256(to_array(tensor).tobytes()).hexdigest()

@@ -98,12 +98,12 @@ def trace_file(trace: Path | None, timeline: Path | None) -> Generator[Path | No
         yield Path(folder) / "trace.json"
 
 
-def write_timeline(path: Path, trace: Path, program: CompiledProgram, statistics: RunStatistics) -> None:
-    """Writes the timeline of a run, with what the program and its statistics say beyond the trace."""
+def read_timeline(trace: Path, program: CompiledProgram, statistics: RunStatistics) -> Timeline:
+    """The timeline of a run, with what the program and its statistics say beyond the trace."""
     from hyperparallel.report.measured import measured_timeline
 
     data = json.loads(trace.read_text(encoding="utf-8"))
-    measured_timeline(data, program=program, statistics=statistics).write(path)
+    return measured_timeline(data, program=program, statistics=statistics)
 
 
 def report_command(arguments: argparse.Namespace) -> int:

@@ -138,6 +138,11 @@ def _summarise(timeline: Timeline) -> None:
     console.print(
         f"step {_seconds(timeline.seconds)}, {_part(timeline.utilisation)} in kernels, model flops utilisation "
         f"{_part(timeline.mfu)}"
+        + (
+            ""
+            if timeline.masked_communication is None
+            else f", {_part(timeline.masked_communication)} of communication behind kernels"
+        )
     )
     for title, heads, rows in _rows(timeline):
         if not rows:

@@ -25,6 +25,7 @@ from hyperparallel.errors import ImportModelError, MissingDependencyError
 from hyperparallel.frontend import worker_process
 from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedModel, ResultInfo
 from hyperparallel.frontend.graph import CALL, KERNEL, Graph, TensorType, encode_graph
+from hyperparallel.frontend.import_cache import Subject, current_memory
 from hyperparallel.frontend.kernels import Kernel, element_type
 from hyperparallel.frontend.microbatches import Microbatches
 
@@ -74,8 +75,8 @@ def import_model(
         name: What to call the model; the module's class name if not given.
         block_paths: Which modules become functions of their own, shared by all that are the same: ``"auto"`` takes the
             entries of every ``ModuleList`` or ``Sequential`` in which a class of modules with children repeats; a list
-            of paths, which may be globs such as ``"model.layers.*"``, takes those; None takes none and makes one flat
-            function.
+            of paths, which may be globs such as ``"model.layers.*"``, takes those, and with ``"auto"`` among them both;
+            None takes none and makes one flat function.
         decoding: The buffers that the module writes in place, and the inputs that it gives the next value of, if it is a
             step of generation.
         progress: Told about the stages of the work.
@@ -98,10 +99,18 @@ def import_model(
         >>> model.results[0].shape
         (2, 3)
     """
-    with open_worker() as worker:
-        return _import(
-            module, example_args, example_kwargs or {}, name, block_paths, decoding, progress or silent, timeout, worker
-        )
+    kwargs = example_kwargs or {}
+
+    def make() -> ImportedModel:
+        with open_worker() as worker:
+            return _import(
+                module, example_args, kwargs, name, block_paths, decoding, progress or silent, timeout, worker
+            )
+
+    memory = current_memory()
+    if memory is None:
+        return make()
+    return memory.get(Subject(module, example_args, kwargs, name, block_paths, decoding=decoding), make)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from hyperparallel.enums import Role
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend import worker_process
 from hyperparallel.frontend.artifact import ImportedModel
+from hyperparallel.frontend.import_cache import Subject, current_memory
 from hyperparallel.frontend.microbatches import Microbatches
 from hyperparallel.frontend.torch import (
     Progress,
@@ -82,21 +83,29 @@ def import_training(
         >>> [(result.name, result.updates) for result in model.results]
         [('loss', None), ('weight', 'weight'), ('bias', 'bias')]
     """
-    with open_worker() as worker:
-        step = _Step(module, tuple(example_args), example_kwargs or {}, training, block_paths, progress or silent)
-        outlined, inputs, results, batched = step.trace()
-        used = {entry.name for entry in inputs}
-        return lower_outlined(
-            outlined,
-            inputs,
-            results,
-            name or type(module).__name__,
-            tuple(key for key in step.state if key not in used),
-            step.progress,
-            worker=worker,
-            timeout=timeout,
-            microbatches=Microbatches(training.microbatches, batched),
-        )
+    kwargs = example_kwargs or {}
+
+    def make() -> ImportedModel:
+        with open_worker() as worker:
+            step = _Step(module, tuple(example_args), kwargs, training, block_paths, progress or silent)
+            outlined, inputs, results, batched = step.trace()
+            used = {entry.name for entry in inputs}
+            return lower_outlined(
+                outlined,
+                inputs,
+                results,
+                name or type(module).__name__,
+                tuple(key for key in step.state if key not in used),
+                step.progress,
+                worker=worker,
+                timeout=timeout,
+                microbatches=Microbatches(training.microbatches, batched),
+            )
+
+    memory = current_memory()
+    if memory is None:
+        return make()
+    return memory.get(Subject(module, example_args, kwargs, name, block_paths, training), make)
 
 
 _Traced = tuple["Outlined", "Sequence[TracedInput]", "Sequence[ResultSpec]", frozenset[str]]

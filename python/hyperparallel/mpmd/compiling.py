@@ -29,11 +29,19 @@ from hyperparallel.dialects import supernode
 from hyperparallel.enums import Role
 from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedModel, ResultInfo
 from hyperparallel.machines import Machine
-from hyperparallel.pipeline import Phase, PhaseRunner, make_context, parse_program
+from hyperparallel.mpmd.messages import propagate_together
+from hyperparallel.pipeline import (
+    Phase,
+    PhaseRunner,
+    bytecode_of,
+    copy_program,
+    make_context,
+    make_synchronous,
+    parse_program,
+)
 from hyperparallel.plan import GroupedPlan, ResolvedPlan, Schedule
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
-
-_SHARDED = (Phase.ANNOTATED, Phase.PROPAGATED, Phase.RESHARDED)
+from hyperparallel.ptxas import DEFAULT_ARCHITECTURE
 
 
 @dataclasses.dataclass(slots=True)
@@ -64,6 +72,8 @@ def split_model(
     dump: Path | None = None,
     seconds: dict[str, float] | None = None,
     progress: Progress | None = None,
+    overlap: bool = True,
+    packets: bool = True,
 ) -> tuple[ir.Module, list[GroupProgram]]:
     """Split a program, and bring the program of every group to the point where it is of one device.
 
@@ -75,6 +85,8 @@ def split_model(
         dump: Gets the IR: of the whole, and under each group's name of its program.
         seconds: Gets the time of each phase.
         progress: Called with the name of each phase before it runs.
+        overlap: Let collectives and messages run beside the computation.
+        packets: Let small messages of one moment travel together; not every back end can.
 
     Returns:
         The whole, of nested modules, and each of these.
@@ -90,7 +102,7 @@ def split_model(
             supernode.set_machine(module, machine)
     written = directory / PLAN_FILE
     written.write_text(plan.to_json_text(), encoding="utf-8")
-    whole = PhaseRunner(module, str(module), written, dump)
+    whole = PhaseRunner(module, bytecode_of(module), written, dump)
     with timed(seconds, str(Phase.IMPORTED), progress):
         whole.run(Phase.IMPORTED)
     with timed(seconds, "split", progress):
@@ -98,16 +110,44 @@ def split_model(
     programs = [
         _group_program(name, nested, model, plan, directory, dump) for name, nested in _nested_modules(module).items()
     ]
-    for phase in _SHARDED:
-        with timed(seconds, str(phase), progress):
-            for program in programs:
-                program.runner.run(phase)
+    if not overlap:
+        for one in (module, *(program.module for program in programs)):
+            make_synchronous(one)
+    with timed(seconds, str(Phase.ANNOTATED), progress):
+        for program in programs:
+            program.runner.run(Phase.ANNOTATED)
+    with timed(seconds, str(Phase.PROPAGATED), progress):
+        _propagate(programs, plan, written)
+    with timed(seconds, str(Phase.RESHARDED), progress):
+        for program in programs:
+            program.runner.run(Phase.RESHARDED)
     with timed(seconds, "resolve", progress):
         whole.run_steps("resolved", ["hypermpmd-resolve-transfers"])
     with timed(seconds, str(Phase.PARTITIONED), progress):
         for program in programs:
             program.runner.run(Phase.PARTITIONED)
+    if packets:
+        with timed(seconds, "merge", progress):
+            whole.run_steps("merged", ["hypermpmd-merge-transfers"])
     return module, programs
+
+
+def _propagate(programs: Sequence[GroupProgram], plan: GroupedPlan, written: Path) -> None:
+    """Propagate in all programs, each with the layouts of what comes from others."""
+    by_name = {program.name: program for program in programs}
+    stages = [stage.group for stage in plan.groups.stages]
+
+    def module_of(name: str, is_copy: bool) -> ir.Module:
+        module = by_name[name].module
+        return copy_program(module) if is_copy else module
+
+    def propagate(name: str, module: ir.Module, is_copy: bool) -> None:
+        runner = PhaseRunner(module, bytecode_of(module), written) if is_copy else by_name[name].runner
+        runner.run(Phase.PROPAGATED)
+
+    meshes = {name: plan.groups.mesh_of(name) for name in by_name}
+    rounds = max(stages.count(name) for name in by_name)
+    propagate_together(list(by_name), meshes, max(1, rounds), module_of, propagate)
 
 
 def _split_steps(plan: GroupedPlan, written: Path) -> list[str]:
@@ -118,7 +158,12 @@ def _split_steps(plan: GroupedPlan, written: Path) -> list[str]:
         steps.append("hypermpmd-split-backward")
     steps += [f"hypermpmd-form-fragments{{plan=@{written}}}", "hypermpmd-infer-transfers"]
     if schedule is not None:
-        steps.append(f"hypermpmd-schedule{{schedule={schedule}}}")
+        options = [f"schedule={schedule}"]
+        if plan.groups.memory is not None:
+            options.append(f"memory={plan.groups.memory}")
+        if plan.groups.before:
+            options.append("before=" + ",".join(plan.groups.before))
+        steps.append(f"hypermpmd-schedule{{{' '.join(options)}}}")
     return [*steps, "hp-split"]
 
 
@@ -144,7 +189,7 @@ def _group_program(
     inner = None if dump is None else dump / name
     if inner is not None:
         inner.mkdir()
-    return GroupProgram(name, nested, part, resolved, PhaseRunner(nested, str(nested), written, inner))
+    return GroupProgram(name, nested, part, resolved, PhaseRunner(nested, bytecode_of(nested), written, inner))
 
 
 def _part_of(model: ImportedModel, nested: ir.Module, name: str) -> ImportedModel:
@@ -179,12 +224,14 @@ def compile_groups(
     dump_ir: bool = False,
     machine: Machine | str | None = None,
     target: Target = Target.CPU,
+    architectures: tuple[str, ...] = (DEFAULT_ARCHITECTURE,),
     inputs: Mapping[str, Any] | None = None,
     source: Mapping[str, Any] | None = None,
     weights: Path | None = None,
     progress: Progress | None = None,
     threads: int = 0,
     device_memory: int | None = None,
+    overlap: bool = True,
 ) -> CompiledProgram:
     """Compile a model for groups of devices. The arguments are those of ``compile_model``.
 
@@ -199,14 +246,21 @@ def compile_groups(
         if dump is not None:
             dump.mkdir()
         module, programs = split_model(
-            model, plan, made, machine=machine, dump=dump, seconds=seconds, progress=progress
+            model,
+            plan,
+            made,
+            machine=machine,
+            dump=dump,
+            seconds=seconds,
+            progress=progress,
+            overlap=overlap,
+            packets=target is not Target.CUDA,
         )
         described = supernode.machine_of(module)
         compiled: list[CompiledProgram] = []
         for program in programs:
             own = made / program.name
-            text = str(program.module)
-            alone = parse_program(text, f"the program of {program.name}", module.context)
+            alone = copy_program(program.module)
             arguments, results = read_entry(alone, program.model)
             partitioned = PartitionedProgram(alone, program.plan, arguments, results, {}, ())
             one = generate_program(
@@ -219,6 +273,7 @@ def compile_groups(
                 threads,
                 device_memory,
                 progress,
+                architectures,
             )
             one = dataclasses.replace(one, group=program.name, first_device=plan.groups.first_device(program.name))
             one.write_manifest(own)
@@ -247,9 +302,8 @@ def compile_groups(
 
 def _keep_for_simulation(module: ir.Module, made: Path) -> None:
     """The programs of all groups in one module, as the simulator reads them."""
-    text = str(module)
-    together = parse_program(text, "the programs of all groups", module.context)
-    PhaseRunner(together, text, made / PLAN_FILE).run_steps("flatten", ["hypermpmd-flatten-programs"])
+    together = copy_program(module)
+    PhaseRunner(together, bytecode_of(module), made / PLAN_FILE).run_steps("flatten", ["hypermpmd-flatten-programs"])
     with (made / LOCAL_PROGRAM_FILE).open("wb") as file:
         together.operation.write_bytecode(file)
 

@@ -105,7 +105,8 @@ def explain(problem: Problem, plan: Plan) -> tuple[StorageReport, ...]:
         points = [-1, *uses[number], count] if storage.persistent else uses[number]
         gaps = [(a, b) for a, b in pairwise(points) if b - a > 1]
         if spills[number]:
-            gaps = [(plan.spills[spill].after, plan.spills[spill].before) for spill in spills[number]]
+            away = [spill for spill in (plan.spills[one] for one in spills[number]) if spill.freed < spill.fetched]
+            gaps = [(spill.after, spill.before) for spill in away]
         if not gaps or storage.bytes == 0:
             continue
         after, before = max(gaps, key=lambda gap: length(*gap))

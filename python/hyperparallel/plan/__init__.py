@@ -59,7 +59,7 @@ class Plan:
         offload: Mapping[str, Any] | Sequence[Placement] = (),
         groups: Groups | Mapping[str, Any] | None = None,
         stages: int | Mapping[str, Any] | Sequence[Any] | None = None,
-        schedule: str | None = None,
+        schedule: str | Mapping[str, Any] | None = None,
         microbatches: int | None = None,
     ) -> None:
         """Make a plan.
@@ -71,7 +71,8 @@ class Plan:
             offload: ``{"place": {pattern: tier}, "keep": [pattern]}``.
             groups: Groups of devices with their meshes: ``{"g0": "tp=2", "g1": "tp=2"}``.
             stages: How many stages of equal cost, or groups with the paths of their blocks.
-            schedule: ``"gpipe"``, ``"1f1b"``, ``"interleaved_1f1b"``, ``"zero_bubble_h1"`` or ``"auto"``.
+            schedule: ``"gpipe"``, ``"1f1b"``, ``"interleaved_1f1b"``, ``"zero_bubble_h1"`` or ``"auto"``; or one with
+                options: ``{"name": "auto", "memory": "2GiB", "before": ["F0.3 < B1.0"]}``.
             microbatches: Parts of the batch.
 
         Raises:

@@ -3,8 +3,12 @@
 
     groups: {enc: tp=1, dec: "dp=1,tp=3"}   # in the order of their devices; or mesh: {pp: 2, tp: 2} for two of tp=2
     stages: {enc: "vision.**", dec: "text.**"}   # paths of blocks; or a number: stages of equal cost, the default
-    schedule: 1f1b
+    schedule: 1f1b   # or {name: auto, memory: 2GiB, before: ["F0.3 < B1.0"]}
     microbatches: 4
+
+``memory`` is what each device may hold of activations that forward fragments save for backward ones. A rule of ``before``
+says that one task begins before another: F is forward, B backward, W gradients of weights (where backward is split), with
+the number of the stage and of the microbatch.
 
 ``mesh: {pp: 2, tp: 2}`` stands for ``groups: {stage0: tp=2, stage1: tp=2}``. A number of stages that is a multiple of the
 groups deals them out in turns (interleaved).
@@ -14,11 +18,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from hyperparallel.enums import StrEnum
 from hyperparallel.errors import PlanError
+from hyperparallel.machines import units
 from hyperparallel.plan.mesh import Mesh
 from hyperparallel.plan.placement import Placement, resolve_placements
 from hyperparallel.plan.presets import Preset
@@ -82,6 +88,8 @@ class Groups:
         schedule: In which order microbatches are done; None to leave the program's order.
         microbatches: Parts of the batch; None if the plan does not say.
         origin: Where it was written.
+        memory: Bytes of saved activations that a device may hold; None for any number.
+        before: Rules of one's own for the order, beside those of the schedule.
     """
 
     groups: tuple[Group, ...]
@@ -89,6 +97,8 @@ class Groups:
     schedule: Schedule | None = None
     microbatches: int | None = None
     origin: str = "plan"
+    memory: int | None = None
+    before: tuple[str, ...] = ()
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -151,7 +161,7 @@ def read_groups(sections: Mapping[str, Any], mesh: Mesh | None, origin: str) -> 
             f"{origin}: {left} needs groups of devices: a mesh with an axis {PIPELINE_AXIS}, such as "
             f"{{{PIPELINE_AXIS}: 2, tp: 2}}, or groups, such as {{g0: tp=2, g1: tp=2}}"
         )
-    schedule = sections.get("schedule")
+    schedule, memory, before = _read_schedule(sections.get("schedule"), origin)
     if schedule is not None and schedule not in [str(one) for one in Schedule]:
         raise PlanError(f"{origin}: unknown schedule {schedule!r}; there are {', '.join(str(one) for one in Schedule)}")
     microbatches = sections.get("microbatches")
@@ -163,7 +173,43 @@ def read_groups(sections: Mapping[str, Any], mesh: Mesh | None, origin: str) -> 
         None if schedule is None else Schedule(schedule),
         microbatches,
         origin,
+        memory,
+        before,
     )
+
+
+_RULE = re.compile(r"\s*[FBW]\d+\.\d+\s*<\s*[FBW]\d+\.\d+\s*")
+
+
+def _read_schedule(value: Any, origin: str) -> tuple[Any, int | None, tuple[str, ...]]:
+    """The schedule's name, the limit of saved bytes, and the rules of one's own."""
+    if not isinstance(value, Mapping):
+        return value, None, ()
+    options = dict(cast("Mapping[Any, Any]", value))
+    unknown = next((key for key in options if key not in ("name", "memory", "before")), None)
+    if unknown is not None:
+        raise PlanError(f"{origin}: schedule: unknown key {unknown!r}; expected name, memory or before")
+    memory = options.get("memory")
+    if isinstance(memory, str):
+        try:
+            memory = int(units.parse(memory, units.BYTES))
+        except ValueError as error:
+            raise PlanError(f"{origin}: schedule: memory: {error}") from None
+    if memory is not None and (type(memory) is not int or memory < 1):
+        raise PlanError(f"{origin}: schedule: memory: expected a size, such as 2GiB, but got {memory!r}")
+    before = options.get("before", [])
+    if not isinstance(before, Sequence) or isinstance(before, str):
+        raise PlanError(
+            f'{origin}: schedule: before: expected a list of rules, such as ["F0.3 < B1.0"], but got {before!r}'
+        )
+    rules = cast("Sequence[Any]", before)
+    wrong = next((rule for rule in rules if not isinstance(rule, str) or _RULE.fullmatch(rule) is None), None)
+    if wrong is not None:
+        raise PlanError(
+            f"{origin}: schedule: before: expected a rule such as F0.3 < B1.0 (forward of microbatch 3 on stage 0 before "
+            f"backward of microbatch 0 on stage 1) but got {wrong!r}"
+        )
+    return options.get("name", str(Schedule.AUTO)), memory, tuple("".join(rule.split()) for rule in rules)
 
 
 def _pipeline_groups(mesh: Mesh) -> tuple[Group, ...]:
@@ -267,6 +313,8 @@ class GroupedPlan:
         rules = [f"{rule.pattern}: {rule.layout_text()}" for rule in self.rules]
         groups = self.groups
         more = {"preset": str(self.preset), "rules": rules, "schedule": groups.schedule, "split": groups.microbatches}
+        if groups.memory is not None or groups.before:
+            more |= {"memory": groups.memory, "before": list(groups.before)}
         return json.dumps({**self.to_json(), **more}, indent=1) + "\n"
 
     def for_group(self, name: str, program: Program) -> ResolvedPlan:

@@ -44,7 +44,7 @@ class Rule:
     def kind(self) -> TensorKind | None:
         """The kind that the pattern's prefix names."""
         prefix, colon, _ = self.pattern.partition(":")
-        return TensorKind(prefix) if colon and prefix in set(TensorKind) else None
+        return _KINDS.get(prefix) if colon else None
 
     @property
     def glob(self) -> str:
@@ -67,6 +67,9 @@ class Rule:
     def layout_text(self) -> str:
         """The layout as it was written."""
         return str(self.store) if self.use is None else f"store {self.store}, use {self.use}"
+
+
+_KINDS = {str(kind): kind for kind in TensorKind}
 
 
 @functools.lru_cache(maxsize=4096)

@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from hyperparallel.runtime import RunStatistics
 
 _SECONDS = 1e-6  # of a unit of the trace
-_LANE = re.compile(r"device (\d+)(?: (compute|h2d|d2h|comm) stream)?")
+_LANE = re.compile(r"device (\d+)(?: (compute|h2d|d2h|comm|send|recv) stream(?: (\d+))?)?")
 _STREAMS = {
     "compute": StreamKind.COMPUTE,
     "comm": StreamKind.COMMUNICATION,
+    "send": StreamKind.COMMUNICATION,
+    "recv": StreamKind.COMMUNICATION,
     "h2d": StreamKind.H2D,
     "d2h": StreamKind.D2H,
 }
@@ -128,6 +130,18 @@ def exposed_of(kernels: Sequence[Span], communication: Sequence[Span], transfer:
     )
 
 
+def masked(kernels: Sequence[Span], communication: Sequence[Span]) -> tuple[float, float]:
+    """Seconds of communication that a kernel runs beside, and all of them.
+
+    >>> masked([(0.0, 2.0)], [(1.0, 4.0), (1.0, 3.0)])
+    (1.0, 3.0)
+    """
+    talking = union(communication)
+    together = length(union([*kernels, *talking]))
+    seconds = length(talking)
+    return seconds - (together - length(union(kernels))), seconds
+
+
 def _mean(values: Sequence[float | None]) -> float:
     return sum(value or 0.0 for value in values) / len(values)
 
@@ -139,7 +153,7 @@ def _spans(tasks: Sequence[TaskSpan]) -> list[Span]:
 def _group(number: int, device: _Device, begin: float, end: float, index: int) -> tuple[Group, list[TaskSpan]]:
     tasks: list[TaskSpan] = []
     streams: list[Stream] = []
-    for kind in _STREAMS.values():
+    for kind in dict.fromkeys(_STREAMS.values()):
         if kind not in device.tasks:
             continue
         moved = [
@@ -156,6 +170,17 @@ def _group(number: int, device: _Device, begin: float, end: float, index: int) -
         end - begin,
     )
     return Group(f"device {number}", 1, tuple(streams), exposed), tasks
+
+
+def _masked_part(groups: Sequence[Group], tasks: Sequence[TaskSpan]) -> float | None:
+    """The part of communication that is hidden behind kernels, over all devices."""
+    spans: list[dict[StreamKind, list[Span]]] = [{} for _ in groups]
+    for task in tasks:
+        kind = groups[task.group].streams[task.stream].kind
+        spans[task.group].setdefault(kind, []).append((task.start, task.end))
+    pairs = [masked(one.get(StreamKind.COMPUTE, []), one.get(StreamKind.COMMUNICATION, [])) for one in spans]
+    seconds = sum(pair[1] for pair in pairs)
+    return max(0.0, sum(pair[0] for pair in pairs) / seconds) if seconds else None
 
 
 def _collectives(groups: Sequence[Group], tasks: Sequence[TaskSpan]) -> tuple[CollectiveUse, ...]:
@@ -263,7 +288,8 @@ def measured_timeline(
         collectives=_collectives(groups, tasks),
         tensors=_tensors(program) if program is not None else (),
         tasks=tuple(tasks),
+        masked_communication=_masked_part(groups, tasks),
     )
 
 
-__all__ = ["exposed_of", "is_trace", "measured_timeline"]
+__all__ = ["exposed_of", "is_trace", "masked", "measured_timeline"]

@@ -86,6 +86,7 @@ class Summary:
     flops: float | None
     mfu: float | None
     utilisation: float | None
+    masked_communication: float | None
     causes: tuple[Cause, ...]
     tiers: tuple[TierPeak, ...]
     kinds: tuple[OperationUse, ...]
@@ -189,6 +190,7 @@ def summarise(timeline: Timeline) -> Summary:
         flops=timeline.flops,
         mfu=timeline.mfu,
         utilisation=timeline.utilisation,
+        masked_communication=timeline.masked_communication,
         causes=causes_of(timeline.seconds, timeline.exposed),
         tiers=tuple(
             TierPeak(

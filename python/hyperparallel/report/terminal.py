@@ -184,6 +184,8 @@ def print_summary(console: Console, summary: Summary, *, rows: int = 8) -> None:
     facts = [f"step {seconds_text(summary.seconds)}"]
     if summary.utilisation is not None:
         facts.append(f"compute busy {percent_text(summary.utilisation)}")
+    if summary.masked_communication is not None:
+        facts.append(f"{percent_text(summary.masked_communication)} of communication behind kernels")
     if summary.mfu is not None:
         facts.append(f"MFU {percent_text(summary.mfu)}")
     if summary.flops is not None:

@@ -14,6 +14,9 @@ is null, or an empty list.
   ``utilisation``: seconds in which a kernel runs over ``seconds``; both are means over groups, by devices
 - ``exposed``: seconds of the step in which no kernel runs, by what runs instead: ``communication`` (a collective, or a
   transfer between groups), else ``transfer`` (a copy between tiers), else ``bubble`` (nothing); a mean like the above
+- ``masked_communication``: the part of communication that is hidden behind kernels: of the seconds in which a collective
+  or a transfer between groups is under way, those in which a kernel runs, too; over all devices; null where nothing
+  communicates. In a measured run a collective is under way while it waits for the other devices, too
 - ``groups``: of each ``name``, ``devices``, ``exposed``, and ``streams``: of each ``name``, ``kind`` and ``busy`` seconds.
   A simulated group is devices that do the same; a measured one is one device
 - ``tiers``: of each ``name``, ``group``, ``capacity``, ``peak`` (the most that is there in the step), and ``timeline``:
@@ -180,6 +183,7 @@ class Timeline:
     collectives: tuple[CollectiveUse, ...] = ()
     tensors: tuple[TensorUse, ...] = ()
     tasks: tuple[TaskSpan, ...] = ()
+    masked_communication: float | None = None
 
     def streams(self, kind: StreamKind) -> tuple[Stream, ...]:
         """The streams of that kind, of every group."""
@@ -360,6 +364,7 @@ def _timeline(entries: Mapping[str, Any]) -> Timeline:
         collectives=tuple(_collective(entry) for entry in entries["collectives"]),
         tensors=tuple(_tensor(entry) for entry in entries["tensors"]),
         tasks=tuple(_task(entry, groups) for entry in entries["tasks"]),
+        masked_communication=_maybe(entries, "masked_communication"),
     )
 
 

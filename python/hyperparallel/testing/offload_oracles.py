@@ -196,18 +196,101 @@ def fluid_bound(problem: Problem, *, parts: int = 40) -> float:  # noqa: C901 (o
     return sum(seconds) + float(result.fun)
 
 
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A storage between two writes: its gaps, by number, in which one copy out serves all; whether a copy is below."""
+
+    gaps: tuple[int, ...]
+    clean: bool
+
+
+def versions_of(problem: Problem, gaps: list[Gap]) -> list[Version]:
+    """The gaps of each storage, cut where it is written."""
+    found: list[Version] = []
+    written = {storage for op in problem.operations for storage in op.writes}
+    last = -1
+    for number, gap in enumerate(gaps):
+        storage = problem.storages[gap.storage]
+        if gap.storage != last or gap.written:
+            clean = storage.clean and not gap.written and not (storage.persistent and gap.storage in written)
+            if gap.storage == last:
+                clean = False
+            found.append(Version((number,), clean))
+        else:
+            found[-1] = Version((*found[-1].gaps, number), found[-1].clean)
+        last = gap.storage
+    return found
+
+
+def _least_sum(sizes: list[int], least: int) -> int:
+    """The least sum of some of the sizes that is no less than `least`."""
+    sums = 1
+    for size in sizes:
+        sums |= sums << size
+    while least < sums.bit_length() and not sums >> least & 1:
+        least += 1
+    return least
+
+
+def _through(needed: int, parts: list[tuple[int, int]]) -> int:
+    """When `needed` bytes are through a link of bandwidth 1, of (moment, bytes) each of which goes no earlier than that."""
+    latest = through = 0
+    for moment, size in sorted(parts):
+        if through >= needed:
+            break
+        latest = max(latest, moment + needed - through)
+        through += size
+    return latest
+
+
+def windows_of(problem: Problem, gaps: list[Gap]) -> tuple[list[int], list[int]]:
+    """By slot: when it is taken at the earliest, and what is left of the step from then on at least.
+
+    What must be away at a slot was copied out after it was made, and will be copied in before it is used; of what is in
+    a gap there, what was made first leaves first, and what is used last comes last.
+    """
+    count = len(problem.operations)
+    costs = [round(op.seconds) for op in problem.operations] + [0]
+    over = [max(0, live - problem.capacity) for live in live_bytes(problem)]
+    made: dict[int, int] = {}
+    for version in versions_of(problem, gaps):
+        made.update({number: -2 if version.clean else gaps[version.gaps[0]].after for number in version.gaps})
+    sizes = [problem.storages[gap.storage].bytes for gap in gaps]
+    inside = [[number for number, gap in enumerate(gaps) if gap.after < slot < gap.before] for slot in range(count + 1)]
+    taken: list[int] = []
+    for slot in range(count + 1):
+        now = taken[-1] + costs[slot - 1] if slot else 0
+        clean = sum(sizes[number] for number in inside[slot] if made[number] == -2)
+        parts = [
+            (taken[made[number]] + costs[made[number]] if made[number] >= 0 else 0, sizes[number])
+            for number in inside[slot]
+            if made[number] != -2
+        ]
+        taken.append(max(now, _through(max(0, over[slot] - clean), parts)))
+    rest = [0] * (count + 2)
+    for slot in reversed(range(count + 1)):
+        parts = [(rest[gaps[number].before], sizes[number]) for number in inside[slot]]
+        rest[slot] = costs[slot] + max(rest[slot + 1], _through(over[slot], parts))
+    return taken, rest[: count + 1]
+
+
 def best_seconds(  # noqa: C901 (one model, row by row)
-    problem: Problem, *, at_most: float | None = None, seconds: float = 60.0, workers: int = 2
+    problem: Problem, *, at_most: float | None = None, seconds: float = 60.0, workers: int = 1
 ) -> tuple[float, bool]:
     """The least seconds of any plan for a small step, found by constraint programming (OR-tools).
 
-    Times must be integers: ops of whole seconds, links of bandwidth 1 without latency. Copies may be in any order.
+    Times must be integers: ops of whole seconds, links of bandwidth 1 without latency. Copies may be in any order, and a
+    storage may be copied out in an earlier gap than the one in which it leaves.
     With whole seconds and bytes the best plan takes whole seconds, too (everything begins when something ends), so that a
     known plan as long as the fluid bound, rounded up, is the best without a search.
 
+    What makes it fast is not needed for it to be right: gaps are numbered by "freed by slot" and "fetched by slot", which
+    grow with the slot; copies out belong to versions, not to gaps; at each slot the least sum of sizes that is enough
+    must be away; and what a link carries between two slots takes the time between them.
+
     Args:
         problem: The step.
-        at_most: Seconds of a plan that is known: only what is no worse is looked for.
+        at_most: Seconds of a plan that is known: only what is better is looked for.
         seconds: How long to look.
         workers: Threads to look with.
 
@@ -232,109 +315,108 @@ def best_seconds(  # noqa: C901 (one model, row by row)
     model: Any = cp_model.CpModel()
     count = len(problem.operations)
     costs = [round(op.seconds) for op in problem.operations] + [0]
+    before = [0, *accumulate(costs[:-1])]
     gaps = gaps_of(problem)
-    horizon = (
-        round(at_most)
-        if at_most is not None
-        else sum(costs) + 2 * sum(problem.storages[gap.storage].bytes for gap in gaps)
-    )
+    sizes = [problem.storages[gap.storage].bytes for gap in gaps]
+    # With a known plan: whether there is a better one.
+    horizon = round(at_most) - 1 if at_most is not None else before[count] + 2 * sum(sizes)
+
+    earliest, rest = windows_of(problem, gaps)
+    if any(early + left > horizon for early, left in zip(earliest, rest, strict=True)):
+        return float(at_most or horizon), True
 
     def moments(name: str) -> list[Any]:
-        return [model.new_int_var(0, horizon, f"{name}{slot}") for slot in range(count + 1)]
+        bounds = zip(earliest, rest, strict=True)
+        return [model.new_int_var(early, horizon - left, f"{name}{slot}") for slot, (early, left) in enumerate(bounds)]
 
     taken, start = moments("taken"), moments("start")
+
+    def end_of(op: int) -> Any:
+        return 0 if op < 0 else start[op] + costs[op]
+
     for slot in range(count + 1):
         model.add(start[slot] >= taken[slot])
-        if slot:
-            model.add(taken[slot] >= start[slot - 1] + costs[slot - 1])
-    resident: list[Any] = list(live_bytes(problem))
-    out_intervals: list[Any] = []
-    back_intervals: list[Any] = []
-    has_copy: Any = False
-    storage = -1
-    # Bytes that must have been copied out when a slot is taken, and that are copied in after it.
-    out_before: list[Any] = [0] * (count + 1)
-    back_after: list[Any] = [0] * (count + 1)
-    freed_by: list[tuple[Gap, dict[int, Any]]] = []
-    fetched_from: list[tuple[Gap, dict[int, Any]]] = []
+        model.add(taken[slot] >= end_of(slot - 1))
+    # By gap: whether it leaves; by slot, whether it is freed by then, fetched by then, and away.
+    leaves = [model.new_bool_var(f"leaves{number}") for number in range(len(gaps))]
+    freed: list[dict[int, Any]] = []
+    fetched: list[dict[int, Any]] = []
+    away: list[list[tuple[int, Any]]] = [[] for _ in range(count + 1)]
+    intervals: list[Any] = []
     for number, gap in enumerate(gaps):
-        size = problem.storages[gap.storage].bytes
-        if gap.storage != storage:
-            storage = gap.storage
-            has_copy = problem.storages[storage].clean
-            if has_copy and problem.storages[storage].persistent:
-                has_copy = not any(storage in op.writes for op in problem.operations)
-        spilled = model.new_bool_var(f"spilled{number}")
-        stored = model.new_bool_var(f"stored{number}")
-        if gap.written:
-            has_copy = False
-        # Copied out exactly if spilled without a valid copy; afterwards there is one.
-        if has_copy is True:
-            model.add(stored == 0)
-        elif has_copy is False:
-            model.add(stored == spilled)
-            has_copy = spilled
-        else:
-            model.add_bool_and([spilled, has_copy.negated()]).only_enforce_if(stored)
-            model.add_bool_or([spilled.negated(), has_copy, stored])
-            now_has = model.new_bool_var(f"copy{number}")
-            model.add_max_equality(now_has, [spilled, has_copy])
-            has_copy = now_has
-        out_start, back_start = (model.new_int_var(0, horizon, f"{way}{number}") for way in ("out", "back"))
-        out_intervals.append(model.new_optional_fixed_size_interval_var(out_start, size, stored, f"o{number}"))
-        back_intervals.append(model.new_optional_fixed_size_interval_var(back_start, size, spilled, f"i{number}"))
-        slots = range(gap.after + 1, gap.before + 1)
-        freed = {slot: model.new_bool_var(f"freed{number}.{slot}") for slot in slots}
-        fetched = {slot: model.new_bool_var(f"fetched{number}.{slot}") for slot in slots}
-        model.add(sum(freed.values()) == spilled)
-        model.add(sum(fetched.values()) == spilled)
-        if has_copy is spilled:
-            freed_by.append((gap, freed))
-        fetched_from.append((gap, fetched))
-        after = 0 if gap.after < 0 else start[gap.after] + costs[gap.after]
-        model.add(out_start >= after).only_enforce_if(stored)
-        model.add(start[gap.before] >= back_start + size).only_enforce_if(spilled)
-        off: Any = 0
-        for slot in slots:
-            model.add(taken[slot] >= out_start + size).only_enforce_if(freed[slot], stored)
-            model.add(back_start >= taken[slot]).only_enforce_if(fetched[slot])
-            off = off + freed[slot] - fetched[slot]
-            model.add(off >= 0)
-            for later in range(slot, count + 1):
-                if has_copy is spilled:
-                    out_before[later] = out_before[later] + size * freed[slot]
-            for earlier in range(slot + 1):
-                back_after[earlier] = back_after[earlier] + size * fetched[slot]
-            if slot < gap.before:
-                resident[slot] = resident[slot] - size * off
-    model.add_no_overlap(out_intervals)
-    model.add_no_overlap(back_intervals)
-    for slot in range(count + 1):
-        model.add(resident[slot] <= problem.capacity)
-        # Follow from the rest, and help to prove.
-        model.add(taken[slot] >= out_before[slot])
-        model.add(start[count] - taken[slot] >= back_after[slot])
+        slots = range(gap.after + 1, gap.before)
+        out: dict[int, Any] = {slot: model.new_bool_var(f"freed{number}.{slot}") for slot in slots}
+        back: dict[int, Any] = {slot: model.new_bool_var(f"fetched{number}.{slot}") for slot in slots}
+        there = [model.new_bool_var(f"away{number}.{slot}") for slot in slots]
+        begin = model.new_int_var(0, horizon, f"back{number}")
+        intervals.append(model.new_optional_fixed_size_interval_var(begin, sizes[number], leaves[number], f"b{number}"))
+        model.add(begin >= taken[gap.after + 1]).only_enforce_if(leaves[number])
+        model.add(start[gap.before] >= begin + sizes[number]).only_enforce_if(leaves[number])
+        model.add(sum(there) >= leaves[number])
+        for slot, bit in zip(slots, there, strict=True):
+            model.add(out[slot] == bit + back[slot])
+            away[slot].append((number, bit))
+            model.add_implication(out[slot], out.get(slot + 1, leaves[number]))
+            model.add_implication(back[slot], back.get(slot + 1, leaves[number]))
+            model.add(begin >= taken[slot + 1]).only_enforce_if(leaves[number], back[slot].negated())
+        out[gap.before] = back[gap.before] = leaves[number]
+        freed.append(out)
+        fetched.append(back)
+    model.add_no_overlap(intervals)
+    # By version that has to be copied out: the op that makes it, its bytes, and by slot whether it is out.
+    copied: list[tuple[int, int, dict[int, Any]]] = []
+    intervals = []
+    for version in versions_of(problem, gaps):
+        if version.clean:
+            continue
+        first, size = version.gaps[0], sizes[version.gaps[0]]
+        begin = model.new_int_var(0, horizon, f"out{first}")
+        stored, inside = leaves[first], [leaves[first]]
+        if len(version.gaps) > 1:
+            stored = model.new_bool_var(f"stored{first}")
+            inside = [model.new_bool_var(f"in{number}") for number in version.gaps]
+            model.add_max_equality(stored, [leaves[number] for number in version.gaps])
+            model.add(sum(inside) == stored)
+        intervals.append(model.new_optional_fixed_size_interval_var(begin, size, stored, f"o{first}"))
+        for number, bit in zip(version.gaps, inside, strict=True):
+            model.add(begin >= end_of(gaps[number].after)).only_enforce_if(bit)
+            model.add(taken[gaps[number].before] >= begin + size).only_enforce_if(bit)
+            for slot, gone in freed[number].items():
+                model.add(taken[slot] >= begin + size).only_enforce_if(gone)
+        is_out: dict[int, Any] = {}
+        last: Any = None
+        for slot in range(gaps[first].after + 1, count + 1):
+            causes = [
+                freed[number][min(slot, gaps[number].before)] for number in version.gaps if slot > gaps[number].after
+            ]
+            if len(causes) > 1:
+                bit = model.new_bool_var(f"out{first}.{slot}")
+                for cause in (*causes, last):
+                    model.add_implication(cause, bit)
+                causes = [bit]
+            is_out[slot] = last = causes[0]
+        copied.append((gaps[first].after, size, is_out))
+    model.add_no_overlap(intervals)
+    for slot, live in enumerate(live_bytes(problem)):
+        if live > problem.capacity:
+            enough = _least_sum([sizes[number] for number, _ in away[slot]], live - problem.capacity)
+            model.add(sum(sizes[number] * bit for number, bit in away[slot]) >= enough)
     # What a link carries between two moments takes the time between them.
     for late in range(count + 1):
-        for early in range(late):
-            gone = [
-                problem.storages[gap.storage].bytes * bit
-                for gap, freed in freed_by
-                if gap.after >= early
-                for slot, bit in freed.items()
-                if slot <= late
-            ]
+        for early in range(-1, late):
+            gone = [size * is_out[late] for made, size, is_out in copied if made >= early and late in is_out]
             if gone:
-                model.add(taken[late] - start[early] - costs[early] >= sum(gone))
-            back = [
-                problem.storages[gap.storage].bytes * bit
-                for gap, fetched in fetched_from
-                if gap.before <= late
-                for slot, bit in fetched.items()
-                if slot >= early
-            ]
-            if back:
-                model.add(start[late] - taken[early] >= sum(back))
+                model.add(taken[late] - end_of(early) >= sum(gone))
+        for early in range(late + 1):
+            come: list[Any] = []
+            for number, gap in enumerate(gaps):
+                if gap.before > late or gap.before < early:
+                    continue
+                come.append(sizes[number] * leaves[number])
+                if early - 1 > gap.after:
+                    come.append(-sizes[number] * fetched[number][early - 1])
+            if come:
+                model.add(start[late] - taken[early] >= sum(come))
     model.add(start[count] >= least)
     model.minimize(start[count])
     solver: Any = cp_model.CpSolver()
@@ -343,6 +425,8 @@ def best_seconds(  # noqa: C901 (one model, row by row)
     solver.parameters.random_seed = 1
     solver.parameters.linearization_level = 2
     status = solver.solve(model)
+    if status == cp_model.INFEASIBLE and at_most is not None:
+        return float(at_most), True
     if status == cp_model.OPTIMAL:
         return float(solver.objective_value), True
     return float(solver.best_objective_bound), False
@@ -433,6 +517,7 @@ def random_steps(count: int, first: int = 0) -> Iterator[tuple[int, Problem]]:
 
 __all__ = [
     "Gap",
+    "Version",
     "best_seconds",
     "closed_form_bound",
     "fluid_bound",
@@ -442,4 +527,6 @@ __all__ = [
     "needed_bytes",
     "random_step",
     "random_steps",
+    "versions_of",
+    "windows_of",
 ]

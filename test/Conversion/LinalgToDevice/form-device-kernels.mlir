@@ -96,6 +96,56 @@ func.func @constant(%a: memref<4x4xf32>, %c: memref<4x4xf32>) {
   return
 }
 
+// A loop that looks up where it adds is one kernel: a thread does an element of all iterations, in their order. Rows are
+// dealt out to 64 threads for each of 8 elements.
+// CHECK-LABEL: func.func @scatter(
+// CHECK-SAME: %[[U:.*]]: memref<6x8xf32>, %[[AT:.*]]: memref<6xi64>, %[[T:.*]]: memref<10x8xf32>
+// CHECK: call @[[$SCATTER:[a-z_0-9]+]](
+// CHECK-NEXT: return
+func.func @scatter(%updates: memref<6x8xf32>, %at: memref<6xi64>, %table: memref<10x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %c10 = arith.constant 10 : index
+  scf.for %n = %c0 to %c6 step %c1 {
+    %word = memref.load %at[%n] : memref<6xi64>
+    %row = arith.index_cast %word : i64 to index
+    %inside = arith.cmpi ult, %row, %c10 : index
+    scf.if %inside {
+      %from = memref.subview %updates[%n, 0] [1, 8] [1, 1] : memref<6x8xf32> to memref<8xf32, strided<[1], offset: ?>>
+      %to = memref.subview %table[%row, 0] [1, 8] [1, 1] : memref<10x8xf32> to memref<8xf32, strided<[1], offset: ?>>
+      linalg.generic {indexing_maps = [affine_map<(j) -> (j)>, affine_map<(j) -> (j)>], iterator_types = ["parallel"]}
+          ins(%from : memref<8xf32, strided<[1], offset: ?>>) outs(%to : memref<8xf32, strided<[1], offset: ?>>) {
+      ^bb0(%x: f32, %sum: f32):
+        %0 = arith.addf %sum, %x : f32
+        linalg.yield %0 : f32
+      }
+    }
+  }
+  return
+}
+
+// What the loop looks up in is what it writes: that stays a loop of the host.
+// CHECK-LABEL: func.func @chase(
+// CHECK: scf.for
+func.func @chase(%table: memref<10x8xi64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  scf.for %n = %c0 to %c6 step %c1 {
+    %word = memref.load %table[%n, %c0] : memref<10x8xi64>
+    %row = arith.index_cast %word : i64 to index
+    %to = memref.subview %table[%row, 0] [1, 8] [1, 1] : memref<10x8xi64> to memref<8xi64, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(j) -> (j)>], iterator_types = ["parallel"]}
+        outs(%to : memref<8xi64, strided<[1], offset: ?>>) {
+    ^bb0(%x: i64):
+      %0 = arith.addi %x, %x : i64
+      linalg.yield %0 : i64
+    }
+  }
+  return
+}
+
 // CHECK: func.func private @[[$ELEMENTS]]({{.*}}) attributes {hp.geometry = array<i64: 1, 32>, hp.kernel}
 // CHECK: call @hp_device_block()
 // CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}}4
@@ -110,3 +160,11 @@ func.func @constant(%a: memref<4x4xf32>, %c: memref<4x4xf32>) {
 // CHECK: scf.for
 
 // CHECK: func.func private @[[$SERIAL]]({{.*}}) attributes {hp.geometry = array<i64: 1, 64>, hp.kernel}
+
+// CHECK: func.func private @[[$SCATTER]]({{.*}}) attributes {hp.geometry = array<i64: 4, 128>, hp.kernel}
+// CHECK: scf.for
+// CHECK: memref.load
+// CHECK: scf.if
+// CHECK: arith.remui
+// CHECK: scf.if
+// CHECK: arith.addf

@@ -24,6 +24,19 @@ func.func @all_that_models_use(%x: f32) -> f32 {
   return %5 : f32
 }
 
+// Integer powers are products: x^5 = x * (x^2)^2.
+// CHECK-LABEL: func.func @integer_power
+func.func @integer_power(%x: f32) -> f32 {
+  // CHECK: %[[TWO:.*]] = arith.mulf %[[X:.*]], %[[X]]
+  // CHECK: %[[FOUR:.*]] = arith.mulf %[[TWO]], %[[TWO]]
+  // CHECK: arith.mulf %[[X]], %[[FOUR]]
+  // CHECK-NOT: math.
+  // CHECK: return
+  %n = arith.constant 5 : i64
+  %y = math.fpowi %x, %n : f32, i64
+  return %y : f32
+}
+
 // CHECK-LABEL: func.func @double
 func.func @double(%x: f64) -> f64 {
   // CHECK: math.exp

@@ -67,7 +67,10 @@ FakeStream *streamOf(Driver &d, void *handle) {
 Action beginOn(Driver &d, FakeStream *stream, const std::string &what) {
   size_t host = hostTimeline(d);
   d.timelines.begin(host, {}, "queueing");
-  return d.timelines.begin(stream->timeline, d.timelines.clock(host), what);
+  Action action =
+      d.timelines.begin(stream->timeline, d.timelines.clock(host), what);
+  action.device = stream->device;
+  return action;
 }
 
 /// The host knows all that a stream has done.
@@ -92,6 +95,12 @@ FAKE int hp_fake_cuda_refuse(const char *message) {
   Driver &d = driver();
   std::lock_guard<std::mutex> lock(d.mutex);
   return d.refuse(message);
+}
+
+FAKE int hp_fake_cuda_current(int device) {
+  int before = currentDevice;
+  currentDevice = device;
+  return before;
 }
 
 FAKE int hp_fake_cuda_begin(void *handle, const char *what) {

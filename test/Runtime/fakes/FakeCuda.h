@@ -15,7 +15,7 @@
 //   - Fresh memory is full of bytes 0xff, which as floats are no numbers.
 //
 // Accesses are kept as ranges of bytes: for a kernel, from the lowest to the
-// highest that it touches in an allocation.
+// highest that it touches from one of its pointers on, up to the next one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HYPERPARALLEL_TEST_RUNTIME_FAKES_FAKECUDA_H
@@ -32,6 +32,8 @@ __attribute__((visibility("default"))) int hp_fake_cuda_begin(void *stream,
 __attribute__((visibility("default"))) int
 hp_fake_cuda_access(void *stream, uint64_t address, uint64_t bytes, int writes);
 __attribute__((visibility("default"))) int hp_fake_cuda_end(void *stream);
+/// Makes a GPU the calling thread's current one; returns what was.
+__attribute__((visibility("default"))) int hp_fake_cuda_current(int device);
 /// Keeps an explanation, and returns the error that stands for it.
 __attribute__((visibility("default"))) int
 hp_fake_cuda_refuse(const char *message);

@@ -56,6 +56,34 @@ FAKE int cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes,
   return Success;
 }
 
+FAKE int cuMemcpyPeerAsync(DevicePointer to, void *toContext,
+                           DevicePointer from, void *fromContext, size_t bytes,
+                           void *handle) {
+  Driver &d = driver();
+  std::lock_guard<std::mutex> lock(d.mutex);
+  FAKE_STREAM(stream, handle);
+  auto isOn = [&](uint64_t address, void *context) {
+    MemoryMap::Block *block = d.memory.find(address);
+    return block && block->isDevice &&
+           block->device ==
+               static_cast<int>(reinterpret_cast<intptr_t>(context)) - 1;
+  };
+  if (!isOn(to, toContext) || !isOn(from, fromContext))
+    return d.refuse("a copy between GPUs of memory that is another GPU's than "
+                    "was said");
+  Action action = beginOn(d, stream, "a copy from GPU to GPU");
+  action.device = -1;
+  std::string fault = touch(d, action, from, bytes, false);
+  if (fault.empty())
+    fault = touch(d, action, to, bytes, true);
+  if (!fault.empty())
+    return d.refuse(fault);
+  ++d.copies;
+  std::memcpy(reinterpret_cast<void *>(to),
+              reinterpret_cast<const void *>(from), bytes);
+  return Success;
+}
+
 FAKE int cuMemcpy2DAsync_v2(const Copy2D *copy, void *handle) {
   Driver &d = driver();
   std::lock_guard<std::mutex> lock(d.mutex);
@@ -170,9 +198,69 @@ struct Range {
   }
 };
 
+/// What a kernel has touched from one of its pointers on.
 struct Touched {
   const MemoryMap::Block *block;
+  uint64_t begin, end;
   Range read, written;
+};
+
+/// Programs place many buffers in one allocation: the kernel's pointers say
+/// where they begin.
+class TouchedBuffers {
+public:
+  TouchedBuffers(Driver &driver, std::vector<uint64_t> pointers)
+      : driver(driver), starts(std::move(pointers)) {
+    std::sort(starts.begin(), starts.end());
+  }
+
+  bool touch(uint64_t address, int bytes, bool writes) {
+    auto holds = [&](const Touched &one) {
+      return address >= one.begin && address < one.end;
+    };
+    if (last >= buffers.size() || !holds(buffers[last])) {
+      last = static_cast<size_t>(
+          std::find_if(buffers.begin(), buffers.end(), holds) -
+          buffers.begin());
+      if (last == buffers.size() && !add(address))
+        return false;
+    }
+    Touched &one = buffers[last];
+    uint64_t end = address + static_cast<uint64_t>(bytes);
+    if (end > one.block->begin + one.block->bytes)
+      return refuse("over the end of an allocation");
+    (writes ? one.written : one.read).add(address, end);
+    return true;
+  }
+
+  std::vector<Touched> buffers;
+  std::string outside; ///< why the last access was refused
+
+private:
+  bool refuse(const std::string &why) {
+    outside = why;
+    return false;
+  }
+
+  bool add(uint64_t address) {
+    const MemoryMap::Block *block = driver.memory.find(address);
+    if (!block)
+      return refuse("outside of all allocations");
+    if (block->isFreed)
+      return refuse("freed by " + block->freedBy);
+    auto after = std::upper_bound(starts.begin(), starts.end(), address);
+    uint64_t begin = block->begin, end = block->begin + block->bytes;
+    if (after != starts.end())
+      end = std::min(end, *after);
+    if (after != starts.begin())
+      begin = std::max(begin, *std::prev(after));
+    buffers.push_back({block, begin, end, {}, {}});
+    return true;
+  }
+
+  Driver &driver;
+  std::vector<uint64_t> starts;
+  size_t last = 0;
 };
 } // namespace
 
@@ -200,43 +288,28 @@ FAKE int cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
                     " has more than 48 KiB of "
                     "shared memory");
   std::vector<uint8_t> packed(kernel.parameterBytes + 8);
-  for (size_t i = 0; i < kernel.parameterSizes.size(); ++i)
+  std::vector<uint64_t> pointers;
+  for (size_t i = 0; i < kernel.parameterSizes.size(); ++i) {
     std::memcpy(packed.data() + kernel.parameterOffsets[i], parameters[i],
                 static_cast<size_t>(kernel.parameterSizes[i]));
+    uint64_t pointer = 0;
+    if (kernel.parameterSizes[i] == sizeof(pointer))
+      std::memcpy(&pointer, parameters[i], sizeof(pointer));
+    if (d.memory.find(pointer))
+      pointers.push_back(pointer);
+  }
   Action action = beginOn(d, stream, "kernel " + kernel.name);
-  std::vector<Touched> touched;
-  size_t last = 0;
-  std::string outside;
+  TouchedBuffers touched(d, std::move(pointers));
   AccessCheck check = [&](uint64_t address, int bytes, bool writes) {
-    uint64_t end = address + static_cast<uint64_t>(bytes);
-    auto holds = [&](const Touched &one) {
-      return address >= one.block->begin &&
-             end <= one.block->begin + one.block->bytes;
-    };
-    if (last >= touched.size() || !holds(touched[last])) {
-      auto found = std::find_if(touched.begin(), touched.end(), holds);
-      if (found == touched.end()) {
-        const MemoryMap::Block *block = d.memory.find(address);
-        if (!block || end > block->begin + block->bytes || block->isFreed) {
-          outside = !block           ? "outside of all allocations"
-                    : block->isFreed ? "freed by " + block->freedBy
-                                     : "over the end of an allocation";
-          return false;
-        }
-        touched.push_back({block, {}, {}});
-        found = std::prev(touched.end());
-      }
-      last = static_cast<size_t>(found - touched.begin());
-    }
-    (writes ? touched[last].written : touched[last].read).add(address, end);
-    return true;
+    return touched.touch(address, bytes, writes);
   };
   const uint32_t grid[3] = {gridX, gridY, gridZ};
   const uint32_t block[3] = {blockX, blockY, blockZ};
   std::string fault;
   if (!runKernel(kernel, grid, block, packed.data(), sharedBytes, check, fault))
-    return d.refuse(fault + (outside.empty() ? "" : " (" + outside + ")"));
-  for (const Touched &one : touched) {
+    return d.refuse(
+        fault + (touched.outside.empty() ? "" : " (" + touched.outside + ")"));
+  for (const Touched &one : touched.buffers) {
     if (fault.empty() && one.read.high)
       fault = d.memory.touch(action, one.read.low, one.read.high - one.read.low,
                              false);

@@ -3,9 +3,9 @@
 //
 // NOT NVIDIA's library: libhp_fake_nccl.so answers the functions that the back
 // end uses, on the CPU, for GPUs of the fake driver (FakeCuda.h) that are
-// driven by a thread each. A collective waits in its call until all members
-// have made theirs, compares what they ask for, and gives up after 20 seconds.
-// Reductions are in rank order, in f32 for f16 and bf16.
+// driven by a thread each, or by one in a group. A collective waits in its call
+// until all members have made theirs, compares what they ask for, and gives up
+// after 20 seconds. Reductions are in rank order, in f32 for f16 and bf16.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 
 #define FAKE extern "C" __attribute__((visibility("default")))
@@ -36,19 +38,51 @@ struct Request {
   size_t count = 0;
 };
 
+/// One collective of all members.
+struct Round {
+  std::vector<Request> requests;
+  size_t arrived = 0, read = 0, left = 0;
+};
+
 struct Clique {
   std::mutex mutex;
   std::condition_variable changed;
-  size_t size = 0;
-  size_t arrived = 0, left = 0, joined = 0;
-  uint64_t round = 0, ended = 0;
-  std::vector<Request> requests;
+  size_t size = 0, joined = 0;
+  bool isBroken = false; ///< a member failed: the others need not wait
+  std::map<uint64_t, Round> rounds;
   std::map<std::pair<int, int>, std::deque<std::vector<char>>> mail;
 };
 
 struct Comm {
   std::shared_ptr<Clique> clique;
   int rank;
+  int device; ///< that was current when it was made
+  uint64_t queued = 0;
+};
+
+/// Library calls are on the GPU of their communicator, whatever is current.
+class OnDevice {
+public:
+  explicit OnDevice(const Comm &comm)
+      : before(hp_fake_cuda_current(comm.device)) {}
+  ~OnDevice() { hp_fake_cuda_current(before); }
+
+private:
+  int before;
+};
+
+using Work = std::function<void(const std::vector<Request> &, char *)>;
+
+/// One member's part in a collective, from its call until it is done.
+struct Part {
+  Comm *comm;
+  Request request;
+  size_t inBytes;
+  void *out;
+  void *stream;
+  Work work;
+  uint64_t round = 0;
+  std::vector<char> made;
 };
 
 struct Message {
@@ -65,6 +99,8 @@ std::mutex cliquesMutex;
 std::map<std::string, std::shared_ptr<Clique>> cliques;
 thread_local int groupDepth = 0;
 thread_local std::vector<Message> messages;
+thread_local std::vector<Part> parts;
+thread_local std::vector<Comm *> joining;
 
 int refuse(const std::string &what) {
   hp_fake_cuda_refuse(("NCCL: " + what).c_str());
@@ -163,65 +199,122 @@ void reduce(const std::vector<Request> &requests, size_t offset, size_t count,
   }
 }
 
-/// Meets the other members; `work` runs while all are there. In-place results
-/// are made in a buffer of its own first, since others still read the input.
-template <typename Work>
-int together(Comm *comm, const Request &request, size_t inBytes,
-             size_t outBytes, void *out, void *stream, Work work) {
-  Clique &clique = *comm->clique;
-  int fault = hp_fake_cuda_begin(stream, request.what.c_str());
+/// Waits until all members have done something; gives up after 20 seconds.
+template <typename Done>
+bool await(Clique &clique, std::unique_lock<std::mutex> &lock, Done done) {
+  clique.changed.notify_all();
+  return clique.changed.wait_for(lock, std::chrono::seconds(20), [&] {
+    return done() || clique.isBroken;
+  }) && done();
+}
+
+int breakUp(Clique &clique, int fault) {
+  {
+    std::lock_guard<std::mutex> lock(clique.mutex);
+    clique.isBroken = true;
+  }
+  clique.changed.notify_all();
+  return fault;
+}
+
+int arrive(Part &part) {
+  OnDevice on(*part.comm);
+  int fault = hp_fake_cuda_begin(part.stream, part.request.what.c_str());
   if (!fault)
-    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(request.in),
-                                inBytes, 0);
+    fault = hp_fake_cuda_access(part.stream,
+                                reinterpret_cast<uint64_t>(part.request.in),
+                                part.inBytes, 0);
   if (!fault)
-    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(out),
-                                outBytes, 1);
+    fault = hp_fake_cuda_access(
+        part.stream, reinterpret_cast<uint64_t>(part.out), part.made.size(), 1);
+  Clique &clique = *part.comm->clique;
   if (fault)
-    return InternalError;
+    return breakUp(clique, InternalError);
+  std::lock_guard<std::mutex> lock(clique.mutex);
+  Round &round = clique.rounds[part.round];
+  round.requests.resize(clique.size);
+  round.requests[part.comm->rank] = part.request;
+  ++round.arrived;
+  clique.changed.notify_all();
+  return Success;
+}
+
+/// Makes the result in a buffer of its own: others may still read what it goes
+/// over.
+int compute(Part &part) {
+  Clique &clique = *part.comm->clique;
   std::unique_lock<std::mutex> lock(clique.mutex);
-  auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  uint64_t round = clique.round;
-  clique.requests[comm->rank] = request;
-  if (++clique.arrived == clique.size) {
-    ++clique.round;
-    clique.changed.notify_all();
-  } else if (!clique.changed.wait_until(
-                 lock, patience, [&] { return clique.round != round; })) {
-    return refuse("rank " + std::to_string(comm->rank) + " waits in " +
-                  request.what + " for members that never come");
+  Round &round = clique.rounds[part.round];
+  if (!await(clique, lock, [&] { return round.arrived == clique.size; }))
+    return refuse("rank " + std::to_string(part.comm->rank) + " waits in " +
+                  part.request.what + " for members that never come");
+  for (const Request &other : round.requests)
+    if (other.what != part.request.what || other.count != part.request.count) {
+      lock.unlock();
+      return breakUp(
+          clique, refuse("members of a group ask for different collectives: " +
+                         part.request.what + " of " +
+                         std::to_string(part.request.count) + " and " +
+                         other.what + " of " + std::to_string(other.count)));
+    }
+  part.work(round.requests, part.made.data());
+  ++round.read;
+  clique.changed.notify_all();
+  return Success;
+}
+
+int finish(Part &part) {
+  Clique &clique = *part.comm->clique;
+  std::unique_lock<std::mutex> lock(clique.mutex);
+  Round &round = clique.rounds[part.round];
+  if (!await(clique, lock, [&] { return round.read == clique.size; }))
+    return InternalError;
+  std::memcpy(part.out, part.made.data(), part.made.size());
+  if (++round.left == clique.size)
+    clique.rounds.erase(part.round);
+  return Success;
+}
+
+/// All members' parts that this thread has queued, step by step: so one thread
+/// may drive several members in a group.
+int runParts(std::vector<Part> &queued) {
+  int fault = Success;
+  for (auto step : {arrive, compute, finish})
+    for (Part &part : queued)
+      if (!fault)
+        fault = step(part);
+  return fault;
+}
+
+int addPart(Part part) {
+  part.round = part.comm->queued++;
+  parts.push_back(std::move(part));
+  if (groupDepth > 0)
+    return Success;
+  std::vector<Part> queued;
+  queued.swap(parts);
+  return runParts(queued);
+}
+
+/// Waits until all members of the groups have joined, as NCCL does.
+int finishJoining(const std::vector<Comm *> &comms) {
+  for (Comm *comm : comms) {
+    Clique &clique = *comm->clique;
+    std::unique_lock<std::mutex> lock(clique.mutex);
+    if (!await(clique, lock, [&] { return clique.joined == clique.size; }))
+      return refuse("rank " + std::to_string(comm->rank) +
+                    " joins a group whose members never come; one thread joins "
+                    "for several members between ncclGroupStart and "
+                    "ncclGroupEnd");
   }
-  for (const Request &other : clique.requests)
-    if (other.what != request.what || other.count != request.count)
-      fault = refuse(
-          "members of a group ask for different collectives: " + request.what +
-          " of " + std::to_string(request.count) + " and " + other.what +
-          " of " + std::to_string(other.count));
-  std::vector<char> made(outBytes);
-  if (!fault)
-    work(clique.requests, made.data());
-  if (++clique.left == clique.size)
-    clique.changed.notify_all();
-  else
-    clique.changed.wait_until(lock, patience,
-                              [&] { return clique.left == clique.size; });
-  // All have read: results may go where inputs were.
-  std::memcpy(out, made.data(), outBytes);
-  uint64_t ended = clique.ended;
-  if (++clique.joined == clique.size) {
-    clique.arrived = clique.left = clique.joined = 0;
-    ++clique.ended;
-    clique.changed.notify_all();
-  } else {
-    clique.changed.wait_until(lock, patience,
-                              [&] { return clique.ended != ended; });
-  }
-  return fault ? InvalidUsage : Success;
+  return Success;
 }
 
 int runMessages(std::vector<Message> &queued) {
   for (const Message &message : queued) {
     if (!message.isSend)
       continue;
+    OnDevice on(*message.comm);
     int fault = hp_fake_cuda_begin(message.stream, "ncclSend");
     if (!fault)
       fault = hp_fake_cuda_access(message.stream,
@@ -239,6 +332,7 @@ int runMessages(std::vector<Message> &queued) {
   for (const Message &message : queued) {
     if (message.isSend)
       continue;
+    OnDevice on(*message.comm);
     int fault = hp_fake_cuda_begin(message.stream, "ncclRecv");
     if (!fault)
       fault = hp_fake_cuda_access(message.stream,
@@ -290,14 +384,24 @@ FAKE int ncclCommInitRank(Comm **out, int size, nccl::UniqueId id, int rank) {
     if (!known) {
       known = std::make_shared<Clique>();
       known->size = static_cast<size_t>(size);
-      known->requests.resize(known->size);
     }
     clique = known;
   }
   if (static_cast<size_t>(size) != clique->size || rank < 0 || rank >= size)
     return refuse("members disagree about the size of their group");
-  *out = new Comm{clique, rank};
-  return Success;
+  int device = hp_fake_cuda_current(-1);
+  hp_fake_cuda_current(device);
+  *out = new Comm{clique, rank, device};
+  {
+    std::lock_guard<std::mutex> lock(clique->mutex);
+    ++clique->joined;
+  }
+  clique->changed.notify_all();
+  if (groupDepth > 0) {
+    joining.push_back(*out);
+    return Success;
+  }
+  return finishJoining({*out});
 }
 
 FAKE int ncclCommDestroy(Comm *comm) {
@@ -308,31 +412,65 @@ FAKE int ncclCommDestroy(Comm *comm) {
 FAKE int ncclAllGather(const void *in, void *out, size_t count, int type,
                        Comm *comm, void *stream) {
   size_t bytes = count * sizeOf(type), size = comm->clique->size;
-  return together(comm, {"ncclAllGather", in, bytes}, bytes, bytes * size, out,
-                  stream, [&](const std::vector<Request> &all, char *made) {
+  return addPart({comm,
+                  {"ncclAllGather", in, bytes},
+                  bytes,
+                  out,
+                  stream,
+                  [=](const std::vector<Request> &all, char *made) {
                     for (size_t rank = 0; rank < size; ++rank)
                       std::memcpy(made + rank * bytes, all[rank].in, bytes);
-                  });
+                  },
+                  0,
+                  std::vector<char>(bytes * size)});
 }
 
 FAKE int ncclAllReduce(const void *in, void *out, size_t count, int type,
                        int op, Comm *comm, void *stream) {
   size_t bytes = count * sizeOf(type);
-  return together(comm, {"ncclAllReduce", in, bytes}, bytes, bytes, out, stream,
-                  [&](const std::vector<Request> &all, char *made) {
+  return addPart({comm,
+                  {"ncclAllReduce", in, bytes},
+                  bytes,
+                  out,
+                  stream,
+                  [=](const std::vector<Request> &all, char *made) {
                     reduce(all, 0, count, type, op, made);
-                  });
+                  },
+                  0,
+                  std::vector<char>(bytes)});
 }
 
 FAKE int ncclReduceScatter(const void *in, void *out, size_t count, int type,
                            int op, Comm *comm, void *stream) {
   size_t bytes = count * sizeOf(type), size = comm->clique->size;
-  return together(comm, {"ncclReduceScatter", in, bytes}, bytes * size, bytes,
-                  out, stream,
-                  [&](const std::vector<Request> &all, char *made) {
-                    reduce(all, static_cast<size_t>(comm->rank) * count, count,
-                           type, op, made);
-                  });
+  size_t rank = static_cast<size_t>(comm->rank);
+  return addPart({comm,
+                  {"ncclReduceScatter", in, bytes},
+                  bytes * size,
+                  out,
+                  stream,
+                  [=](const std::vector<Request> &all, char *made) {
+                    reduce(all, rank * count, count, type, op, made);
+                  },
+                  0,
+                  std::vector<char>(bytes)});
+}
+
+FAKE int ncclBroadcast(const void *in, void *out, size_t count, int type,
+                       int root, Comm *comm, void *stream) {
+  size_t bytes = count * sizeOf(type);
+  if (root < 0 || static_cast<size_t>(root) >= comm->clique->size)
+    return refuse("a broadcast from a rank that is not there");
+  return addPart({comm,
+                  {"ncclBroadcast", in, bytes},
+                  comm->rank == root ? bytes : 0,
+                  out,
+                  stream,
+                  [=](const std::vector<Request> &all, char *made) {
+                    std::memcpy(made, all[root].in, bytes);
+                  },
+                  0,
+                  std::vector<char>(bytes)});
 }
 
 FAKE int ncclSend(const void *buffer, size_t count, int type, int peer,
@@ -359,5 +497,12 @@ FAKE int ncclGroupEnd() {
     return Success;
   std::vector<Message> queued;
   queued.swap(messages);
-  return runMessages(queued);
+  std::vector<Part> ofCollectives;
+  ofCollectives.swap(parts);
+  std::vector<Comm *> joined;
+  joined.swap(joining);
+  int fault = finishJoining(joined);
+  if (!fault)
+    fault = runParts(ofCollectives);
+  return fault ? fault : runMessages(queued);
 }

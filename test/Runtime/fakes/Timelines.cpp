@@ -26,7 +26,7 @@ Action Timelines::begin(size_t timeline, const Clock &host,
   if (own.size() <= timeline)
     own.resize(timeline + 1, 0);
   uint64_t count = ++own[timeline];
-  return {timeline, count, own, what};
+  return {timeline, count, own, what, -1};
 }
 
 void MemoryMap::add(uint64_t begin, uint64_t bytes, bool isDevice, int device,
@@ -76,6 +76,10 @@ std::string MemoryMap::touch(const Action &action, uint64_t begin,
   if (block->isFreed)
     return action.what + " touches freed memory: " + place + ", freed by " +
            block->freedBy;
+  if (block->isDevice && action.device >= 0 && block->device != action.device)
+    return action.what + " on GPU " + std::to_string(action.device) +
+           " touches memory of GPU " + std::to_string(block->device) + ": " +
+           place;
   uint64_t end = begin + bytes;
   for (const Block::Access &earlier : block->accesses) {
     if (earlier.end <= begin || earlier.begin >= end ||

@@ -26,6 +26,7 @@ struct Action {
   uint64_t count;
   Clock known; ///< what happened before it, itself included
   std::string what;
+  int device = -1; ///< the GPU whose memory alone it may touch, if one
 };
 
 class Timelines {

@@ -3,36 +3,14 @@
 // Our own prototypes of the CUDA driver against the vendor's header, where one
 // is at hand. Only compiled, by a test; never a part of the product.
 #include "lib/Runtime/CUDA/Driver.h"
+#include "test/Runtime/vendor/alike.h"
 
 #include <cuda.h>
-#include <type_traits>
 
 namespace ours = hyperparallel::runtime::cuda;
 
-// An enumeration is as wide as the number that we pass for it, and a handle is
-// a pointer; so types are alike if sizes and kinds are, argument by argument.
-template <typename Left, typename Right>
-constexpr bool alike =
-    sizeof(Left) == sizeof(Right) &&
-    std::is_pointer_v<Left> == std::is_pointer_v<Right> &&
-    std::is_floating_point_v<Left> == std::is_floating_point_v<Right>;
-
-template <typename Left, typename Right>
-struct Same : std::false_type {};
-template <typename... Left, typename... Right>
-struct Same<int (*)(Left...), CUresult (*)(Right...)>
-    : std::bool_constant<sizeof...(Left) == sizeof...(Right)> {
-  static constexpr bool value = [] {
-    if constexpr (sizeof...(Left) == sizeof...(Right))
-      return (alike<Left, Right> && ... && true);
-    else
-      return false;
-  }();
-};
-
 #define CHECK(NAME, MEMBER, PARAMETERS)                                        \
-  static_assert(                                                               \
-      Same<decltype(ours::Driver::MEMBER), decltype(&::NAME)>::value, #NAME);
+  static_assert(Same<decltype(ours::Driver::MEMBER), decltype(&::NAME)>, #NAME);
 HP_CUDA_DRIVER_FUNCTIONS(CHECK)
 
 static_assert(sizeof(ours::Copy2D) == sizeof(CUDA_MEMCPY2D));

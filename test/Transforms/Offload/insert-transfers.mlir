@@ -27,6 +27,31 @@ func.func @intermediate(%x: tensor<4xf32>) -> tensor<4xf32> attributes {
 
 // -----
 
+// What is freed and fetched before the same op stays: it is stored early, so that it can be dropped later.
+// CHECK-LABEL: func.func @stored_early(
+func.func @stored_early(%x: tensor<4xf32>) -> tensor<4xf32> attributes {
+    offload.moves = [#offload.move<value = 1, tier = <pool>, evict_after = 0, free_before = 2, prefetch_before = 2, clean = false>,
+                     #offload.move<value = 1, tier = <pool>, evict_after = 2, free_before = 3, prefetch_before = 4, clean = true>]} {
+  // CHECK: %[[A:.*]] = arith.negf
+  %a = arith.negf %x : tensor<4xf32>
+  // CHECK-NEXT: %[[S:.*]] = offload.store %[[A]]
+  // CHECK-NEXT: %[[B:.*]] = arith.negf
+  %b = arith.negf %x : tensor<4xf32>
+  // CHECK-NEXT: %[[BELOW:.*]] = offload.wait %[[S]]
+  // CHECK-NEXT: %[[C:.*]] = arith.mulf %[[B]], %[[A]]
+  %c = arith.mulf %b, %a : tensor<4xf32>
+  // CHECK-NEXT: offload.detach %[[A]]
+  // CHECK-NEXT: %[[D:.*]] = arith.negf %[[C]]
+  %d = arith.negf %c : tensor<4xf32>
+  // CHECK-NEXT: %[[F:.*]] = offload.prefetch %[[BELOW]]
+  // CHECK-NEXT: %[[AGAIN:.*]] = offload.wait %[[F]]
+  // CHECK-NEXT: arith.addf %[[D]], %[[AGAIN]]
+  %e = arith.addf %d, %a : tensor<4xf32>
+  return %e : tensor<4xf32>
+}
+
+// -----
+
 // An argument that lives below between steps and leaves once more in the middle: nothing is stored.
 // CHECK-LABEL: func.func @streamed(
 // CHECK-SAME: %[[W:.*]]: tensor<4xf32, #offload.tier<pool>>, %[[X:.*]]: tensor<4xf32>

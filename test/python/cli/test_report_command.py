@@ -71,6 +71,8 @@ def test_a_run_records_what_reports_read(hp: Callable[..., Any], model_dir: Path
     measured = json.loads(hp("report", timeline, "--json").out)
     assert (measured["name"], measured["kind"], measured["mesh"]) == ("small", "measured", {"dp": 2})
     assert 0 < measured["seconds"] <= run["run_seconds"][0]
+    assert run["masked_communication"] == measured["masked_communication"]
+    assert 0 <= run["masked_communication"] <= 1
     assert sum(cause["seconds"] for cause in measured["causes"]) == pytest.approx(measured["seconds"])
     assert measured["flops"] == 2 * (2 * 3 * 10 * 10)  # two layers, on three of the six rows
     counts = {use["op"]: use["count"] for use in measured["collectives"]}

@@ -174,6 +174,25 @@ def test_one_copy_out_serves_two_gaps() -> None:
     assert [spill.clean for spill in plan.spills] == [False, True]
 
 
+def test_a_storage_is_copied_out_before_it_has_to_leave() -> None:
+    """Storage 0 is copied out while op 1 goes on, stays for op 2, and is then dropped without a wait."""
+    ops = (
+        Operation(5.0, writes=(0,)),
+        Operation(5.0, writes=(1,)),
+        Operation(5.0, reads=(0, 1), writes=(2,)),
+        Operation(5.0, reads=(2,), writes=(3,)),
+        Operation(5.0, reads=(0, 3)),
+    )
+    problem = Problem(ops, (Storage(50), Storage(10), Storage(30), Storage(60)), 110, (HOST,))
+    early, late = Spill(0, 0, 2, 2, 2), Spill(0, 2, 4, 3, 4, clean=True)
+    plan = offload.execute(problem, [early, late])
+    assert (plan.seconds, plan.bytes_out, plan.bytes_in, plan.peak_bytes) == (25 + 5, 50, 50, 110)
+    assert (plan.spills[0].out, plan.spills[1].back) == ((5.0, 10.0), (20.0, 25.0))
+    assert offload.plan(problem).seconds == 30
+    # Copied out when it leaves, it is waited for.
+    assert offload.execute(problem, [dataclasses.replace(late, clean=False)]).seconds == 25 + 5 + 5
+
+
 def test_alignment_and_chunks() -> None:
     aligned = dataclasses.replace(THREE, alignment=64, capacity=128)
     assert offload.plan(aligned).resident == (64, 128, 64, 0)
@@ -181,6 +200,32 @@ def test_alignment_and_chunks() -> None:
     assert offload.plan(dataclasses.replace(THREE, tiers=(slow,))).seconds == 42
     # Five chunks each way, each with the latency.
     assert offload.plan(dataclasses.replace(THREE, tiers=(slow,), chunk_bytes=10)).seconds == 50
+
+
+def test_copies_of_one_slot_share_a_latency() -> None:
+    """Three small tensors that leave and come back together take a latency each way, not three."""
+    host = Tier("host", 1000, Link(10.0, latency=2.0), Link(10.0, latency=2.0))
+    ops = (Operation(5.0, writes=(0, 1, 2)), Operation(20.0, writes=(3,)), Operation(5.0, reads=(0, 1, 2)))
+    storages = (Storage(10), Storage(10), Storage(10), Storage(100))
+    plan = offload.plan(Problem(ops, storages, 100, (host,)))
+    assert plan.seconds == 30 + 2 * (2 + 3)
+    assert [spill.out for spill in plan.spills] == [(5.0, 8.0), (8.0, 9.0), (9.0, 10.0)]
+
+
+def test_small_copies_out_wait_for_the_next() -> None:
+    """What takes less than the latency is submitted with what comes soon after it, and so hides better."""
+    host = Tier("host", 1000, Link(10.0, latency=2.0), Link(10.0))
+    ops = (
+        Operation(1.0, writes=(0,)),
+        Operation(1.0, writes=(1,)),
+        Operation(3.0),
+        Operation(10.0, writes=(2,)),
+        Operation(1.0, reads=(0, 1)),
+    )
+    plan = offload.plan(Problem(ops, (Storage(10), Storage(10), Storage(100)), 100, (host,)))
+    # Two latencies would be over one second after op 2.
+    assert plan.seconds == 16 + 1 + 2
+    assert [spill.delay for spill in plan.spills] == [1, 0]
 
 
 def test_copies_slow_down_what_is_bound_by_memory() -> None:

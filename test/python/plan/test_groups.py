@@ -58,6 +58,12 @@ def test_a_mesh_instead_of_groups_keeps_their_names() -> None:
     assert [(group.name, str(group.mesh)) for group in plan.groups.groups] == [("a", "dp=2"), ("b", "dp=2")]
 
 
+def test_a_schedule_with_options() -> None:
+    plan = fit('mesh: {pp: 2, tp: 1}\nschedule: {name: 1f1b, memory: 2MiB, before: ["F0.1 < B0.0"]}\n').groups
+    assert (plan.schedule, plan.memory, plan.before) == (Schedule.ONE_F_ONE_B, 2 << 20, ("F0.1<B0.0",))
+    assert fit("mesh: {pp: 2, tp: 1}\nschedule: {memory: 1000}\n").groups.schedule is Schedule.AUTO
+
+
 def test_rules_are_for_what_a_group_has() -> None:
     plan = fit('mesh: {pp: 2, tp: 2}\nshard: {h.0.w: Shard(0)@tp, "input:x": Shard(0)@tp}\n')
     own = Program("pair (stage1)", (ProgramTensor(TensorKind.PARAMETER, "h.1.w", (4, 4), "f32"),))
@@ -83,6 +89,12 @@ def test_rules_are_for_what_a_group_has() -> None:
         ("groups: {a: tp=1}\nstages: [a]\n", "expected each stage as {group: paths} but got 'a'"),
         ("groups: {a: tp=1}\nstages: nothing\n", "expected a number of stages, or groups with the paths"),
         ("groups: {a: tp=1}\nschedule: slow\n", "unknown schedule 'slow'; there are gpipe, 1f1b"),
+        ("groups: {a: tp=1}\nschedule: {speed: 1}\n", "schedule: unknown key 'speed'; expected name, memory or before"),
+        ("groups: {a: tp=1}\nschedule: {name: slow}\n", "unknown schedule 'slow'"),
+        ("groups: {a: tp=1}\nschedule: {memory: much}\n", "schedule: memory: "),
+        ("groups: {a: tp=1}\nschedule: {memory: 0}\n", "schedule: memory: expected a size, such as 2GiB, but got 0"),
+        ("groups: {a: tp=1}\nschedule: {before: F0.1 < B0.0}\n", "schedule: before: expected a list of rules"),
+        ("groups: {a: tp=1}\nschedule: {before: [F0 < B0.0]}\n", "expected a rule such as F0.3 < B1.0"),
         ("groups: {a: tp=1}\nmicrobatches: 0\n", "expected a number of microbatches of at least 1 but got 0"),
         ("groups: {a: tp=1}\nstages: {a: h.7}\n", "'h.7' matches no block of pair; its blocks are h.0, h.1"),
         ("groups: {a: tp=1, b: tp=1}\nstages: {a: h.0, b: 'h.*'}\n", "block h.0 is in two stages"),

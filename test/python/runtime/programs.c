@@ -116,6 +116,80 @@ void overlapped(void **args, void **results) {
   hp_rt_free(buffers);
 }
 
+/*--- Streams ---*/
+
+#define COMM(n) (HP_STREAM_COMM | (n) << HP_STREAM_ROLE_BITS)
+
+/* Sums along rows and columns on a stream for each, and the sums of both are
+ * summed up again on the first, which waits for the second; meanwhile the
+ * device's own stream sums, too. p: rounds, rows axes (at 1), columns axes (at
+ * 4); 8 of f32. results[0]: the last round's sums. */
+void streams(void **args, void **results) {
+  PARAMS;
+  float in[8], rows[8], columns[8], all[8], own[8];
+  for (int64_t round = 0; round < p[0]; ++round) {
+    for (int j = 0; j < 8; ++j)
+      in[j] = ((const float *)args[1])[j] + (float)round;
+    hp_rt_stream_begin(COMM(0));
+    hp_rt_all_reduce(in, rows, 8, HP_F32, HP_SUM, axes_at(p + 1), p[1]);
+    hp_rt_stream_end();
+    hp_rt_stream_begin(COMM(1));
+    hp_rt_all_reduce(in, columns, 8, HP_F32, HP_SUM, axes_at(p + 4), p[4]);
+    hp_rt_stream_end();
+    hp_rt_stream_wait(COMM(0), hp_rt_stream_mark(COMM(1)));
+    hp_rt_stream_begin(COMM(0));
+    hp_rt_all_reduce(columns, all, 8, HP_F32, HP_SUM, axes_at(p + 1), p[1]);
+    hp_rt_stream_end();
+    /* The same group, on another stream: they never meet. */
+    hp_rt_all_reduce(in, own, 8, HP_F32, HP_MAX, axes_at(p + 1), p[1]);
+    hp_rt_stream_wait(HP_STREAM_COMPUTE, hp_rt_stream_mark(COMM(0)));
+  }
+  float *out = results[0];
+  memcpy(out, rows, sizeof(rows));
+  memcpy(out + 8, columns, sizeof(columns));
+  memcpy(out + 16, all, sizeof(all));
+  memcpy(out + 24, own, sizeof(own));
+}
+
+/* Device 0 sends to device 1 on streams, and each goes on. 8 of f32. */
+void stream_messages(void **args, void **results) {
+  hp_rt_stream_begin(HP_STREAM_SEND);
+  hp_rt_send(args[1], 32, 1 - hp_rt_device_id(), 7);
+  hp_rt_stream_end();
+  hp_rt_stream_begin(HP_STREAM_RECV);
+  hp_rt_recv(results[0], 32, 1 - hp_rt_device_id(), 7);
+  hp_rt_stream_end();
+  /* The run waits for all streams. */
+}
+
+/* p: axes. The last device leaves a collective of a stream out. */
+void stream_skips_one(void **args, void **results) {
+  PARAMS;
+  hp_rt_label("on.stream");
+  if (hp_rt_device_id() + 1 < p[2]) {
+    hp_rt_stream_begin(COMM(0));
+    hp_rt_all_reduce(args[1], results[0], 8, HP_F32, HP_SUM, axes_at(p), p[0]);
+    hp_rt_stream_end();
+    hp_rt_stream_wait(HP_STREAM_COMPUTE, hp_rt_stream_mark(COMM(0)));
+  }
+}
+
+/* p: what is wrong: 0 an unknown stream, 1 a stream in a stream, 2 a future on
+ * a stream, 3 a mismatch of kinds on a stream (axes at 1). */
+void stream_faults(void **args, void **results) {
+  PARAMS;
+  hp_rt_stream_begin(p[0] == 0 ? 7 : COMM(0));
+  if (p[0] == 1)
+    hp_rt_stream_begin(COMM(1));
+  if (p[0] == 2)
+    hp_rt_wait(hp_rt_all_reduce_start(args[1], results[0], 8, HP_F32, HP_SUM,
+                                      axes_at(p + 1), p[1]));
+  hp_rt_all_reduce(args[1], results[0], 8, HP_F32,
+                   hp_rt_device_id() == 0 ? HP_SUM : HP_MAX, axes_at(p + 1),
+                   p[1]);
+  hp_rt_stream_end();
+}
+
 /* All ways of reducing in turn, many times around the ring of slots.
  * p: rounds, axes. in and out hold 40000 of f32; out[i] is the last sum. */
 void mixes_sizes(void **args, void **results) {

@@ -36,8 +36,9 @@ def context() -> Iterator[ir.Context]:
         yield context
 
 
-def run(body: str) -> Timeline:
-    return simulate_program(ir.Module.parse(HEAD + body + "}"))
+def run(body: str, *, synchronous: bool = False) -> Timeline:
+    head = HEAD.replace("attributes {", "attributes {hp.synchronous, ") if synchronous else HEAD
+    return simulate_program(ir.Module.parse(head + body + "}"))
 
 
 def busy(timeline: Timeline, kind: StreamKind) -> float:
@@ -48,8 +49,7 @@ def matmul(a: str, b: str, out: str) -> str:
     return MATMUL.format(a, b, out)
 
 
-def test_a_collective_that_blocks_is_exposed() -> None:
-    result = run(f"""
+BESIDE = f"""
       func.func @main(%a: {T}, %b: {T}) -> {T} {{
         %e = tensor.empty() : {T}
         %0 = {matmul("a", "b", "e")}
@@ -58,7 +58,76 @@ def test_a_collective_that_blocks_is_exposed() -> None:
         %2 = {matmul("a", "b", "f")}
         %3 = arith.addf %1, %2 : {T}
         return %3 : {T}
+      }}"""
+
+
+def test_a_collective_is_under_way_until_its_result_is_read() -> None:
+    result = run(BESIDE)
+    assert result.seconds == pytest.approx(2e-3 + 2e-3 + 0.12e-3)
+    assert busy(result, StreamKind.COMMUNICATION) == pytest.approx(0.4e-3)
+    assert result.exposed.communication == pytest.approx(0.0, abs=1e-12)
+    assert result.masked_communication == pytest.approx(1.0)
+
+
+def test_a_part_of_a_collective_is_masked() -> None:
+    # Two all-reduces of 0.4 ms on one stream, beside a sum of 0.12 ms that they take some of the memory from.
+    result = run(f"""
+      func.func @main(%a: {T}, %b: {T}) -> ({T}, {T}, {T}) {{
+        %0 = hypershard.all_reduce %a over @m {{"tp"}} <sum> : {T} -> {T}
+        %1 = hypershard.all_reduce %b over @m {{"tp"}} <sum> : {T} -> {T}
+        %2 = arith.addf %a, %b : {T}
+        return %0, %1, %2 : {T}, {T}, {T}
       }}""")
+    assert result.seconds == pytest.approx(0.8e-3)
+    kernels = busy(result, StreamKind.COMPUTE)
+    assert 0.12e-3 < kernels < 0.2e-3
+    assert result.exposed.communication == pytest.approx(0.8e-3 - kernels)
+    assert result.masked_communication == pytest.approx(kernels / 0.8e-3)
+
+
+def test_a_function_leaves_nothing_under_way() -> None:
+    result = run(f"""
+      func.func private @block(%a: {T}, %b: {T}) -> ({T}, {T}) {{
+        %1 = hypershard.all_reduce %a over @m {{"tp"}} <sum> : {T} -> {T}
+        %3 = arith.addf %a, %b : {T}
+        return %1, %3 : {T}, {T}
+      }}
+      func.func @main(%a: {T}, %b: {T}) -> ({T}, {T}) {{
+        %0:2 = call @block(%a, %b) : ({T}, {T}) -> ({T}, {T})
+        %1 = arith.addf %a, %b : {T}
+        return %0#0, %1 : {T}, {T}
+      }}""")
+    assert result.seconds == pytest.approx(0.4e-3 + 0.12e-3)
+
+
+def test_iterations_of_a_loop_are_seen_with_what_they_move_and_hold() -> None:
+    # Each iteration: a product (2 ms), whose all-reduce (0.4 ms) the sum (0.12 ms) waits for.
+    result = run(f"""
+      func.func @main(%a: {T}, %zero: {T}) -> {T} {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c3 = arith.constant 3 : index
+        %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%sum = %zero) -> ({T}) {{
+          %e = tensor.empty() : {T}
+          %0 = {matmul("a", "a", "e")}
+          %1 = hypershard.all_reduce %0 over @m {{"tp"}} <sum> : {T} -> {T}
+          %2 = arith.addf %1, %sum : {T}
+          scf.yield %2 : {T}
+        }} {{hp.microbatches = 3 : i64}}
+        return %r : {T}
+      }}""")
+    assert [task.op for task in result.tasks] == ["linalg.matmul", "hypershard.all_reduce", "arith.addf"] * 3
+    assert result.seconds == pytest.approx(3 * 2.52e-3)
+    (use,) = result.collectives
+    assert (use.count, use.bytes_received) == (3, 120000.0)
+    # Two arguments; the product and its sum over devices, or that and the new sum.
+    assert result.tiers[0].peak == pytest.approx(5 * 40000, abs=40000)
+    assert result.tiers[0].peak < 3 * 3 * 40000
+
+
+def test_a_collective_of_a_synchronous_program_is_exposed() -> None:
+    result = run(BESIDE, synchronous=True)
+    assert result.masked_communication == pytest.approx(0.0)
     # Two products, an all-reduce of 40 KB (each half sent twice: 0.4 ms), and a sum of 120 KB (0.12 ms).
     assert [task.op for task in result.tasks] == [
         "linalg.matmul",

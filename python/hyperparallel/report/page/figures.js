@@ -18,6 +18,7 @@ const TILES = [
   { label: "Compute busy", value: (run) => run.summary.utilisation, write: percent, points: true },
   { label: "MFU", value: (run) => run.summary.mfu, write: percent, points: true },
   { label: "Exposed communication", value: (run) => causeOf(run, "communication").seconds, write: seconds, less: true, note: (run) => shareNote(run, "communication") },
+  { label: "Masked communication", value: (run) => run.summary.masked_communication ?? null, write: percent, points: true, optional: true },
   { label: "Exposed transfer", value: (run) => causeOf(run, "transfer").seconds, write: seconds, less: true, note: (run) => shareNote(run, "transfer"), optional: true },
   { label: "Nothing runs", value: (run) => causeOf(run, "bubble").seconds, write: seconds, less: true, note: (run) => shareNote(run, "bubble") },
   { label: "Fullest memory", value: (run) => (fullestTier(run) ? fullestTier(run).peak : null), write: bytes, less: true, note: tierNote },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "lib/Runtime/CPU/Trace.h"
+#include "lib/Runtime/Trace.h"
 #include "lib/Runtime/Status.h"
 
 #include <cerrno>

@@ -6,8 +6,8 @@
 // one named track per lane, complete events ("ph": "X") in microseconds.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HYPERPARALLEL_LIB_RUNTIME_CPU_TRACE_H
-#define HYPERPARALLEL_LIB_RUNTIME_CPU_TRACE_H
+#ifndef HYPERPARALLEL_LIB_RUNTIME_TRACE_H
+#define HYPERPARALLEL_LIB_RUNTIME_TRACE_H
 
 #include "lib/Runtime/hp_runtime.h"
 
@@ -54,4 +54,4 @@ private:
 
 } // namespace hyperparallel::runtime
 
-#endif // HYPERPARALLEL_LIB_RUNTIME_CPU_TRACE_H
+#endif // HYPERPARALLEL_LIB_RUNTIME_TRACE_H

@@ -1,0 +1,38 @@
+//===- DevicePlan.h - How a group of ops runs on a device -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_LIB_CONVERSION_LINALGTODEVICE_DEVICEPLAN_H
+#define HYPERPARALLEL_LIB_CONVERSION_LINALGTODEVICE_DEVICEPLAN_H
+
+#include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
+
+namespace mlir::hyperparallel {
+
+/// See FormDeviceKernels.cpp.
+enum class Manner { Elements, Columns, Rows, Serial };
+
+struct DevicePlan {
+  Manner manner = Manner::Serial;
+  int64_t iterations = 1; ///< of the outer loops
+  int64_t vector = 1; ///< elements of the last outer loop that a thread does
+  int64_t blocks = 1, threads = 1;
+};
+
+/// The loops of all members must be known, and small enough to count in 32
+/// bits. Reports errors at the op.
+LogicalResult checkDeviceLoops(const KernelGroup &group);
+
+/// How the group runs; may give a lone op more outer loops.
+DevicePlan decideDevicePlan(KernelGroup &group);
+
+/// The outer loop that gives the index at each position of `input`, the same
+/// for all members that read it; nothing if they differ, if it is not read
+/// twice, or if it is written or read at computed places.
+std::optional<SmallVector<std::optional<size_t>>>
+getRowPlaces(Value input, const KernelGroup &group);
+
+} // namespace mlir::hyperparallel
+
+#endif // HYPERPARALLEL_LIB_CONVERSION_LINALGTODEVICE_DEVICEPLAN_H

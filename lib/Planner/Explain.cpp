@@ -1,0 +1,111 @@
+//===- Explain.cpp - why a plan is as it is -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+// A slot waits for copies out first, then for copies in. Its wait goes to them
+// in the order in which they end: to each what it adds.
+//
+// Cost: O(slots + gaps + spills log spills).
+//===----------------------------------------------------------------------===//
+#include "lib/Planner/Explain.h"
+#include "lib/Planner/Lifetimes.h"
+
+#include <algorithm>
+
+using namespace mlir::hyperparallel::planner;
+
+namespace {
+struct Wait {
+  int32_t slot;
+  double end;
+  uint32_t spill;
+};
+} // namespace
+
+/// Adds what each copy makes its slot wait, where waiting begins at `begins`.
+static void share(std::vector<Wait> waits, const std::vector<double> &begins,
+                  std::vector<GapReport> &reports) {
+  std::sort(waits.begin(), waits.end(), [](const Wait &a, const Wait &b) {
+    return std::make_pair(a.slot, a.end) < std::make_pair(b.slot, b.end);
+  });
+  int32_t slot = -1;
+  double now = 0;
+  for (const Wait &wait : waits) {
+    if (wait.slot != slot) {
+      slot = wait.slot;
+      now = begins[slot];
+    }
+    reports[wait.spill].exposedSeconds += std::max(0.0, wait.end - now);
+    now = std::max(now, wait.end);
+  }
+}
+
+static GapReport describe(const Problem &problem, const Execution &run,
+                          uint32_t storage, int32_t after, int32_t before,
+                          int ways) {
+  int32_t slots = int32_t(run.start.size());
+  GapReport report{storage, after, before};
+  double end = before < slots ? run.start[before]
+                              : run.seconds + run.start[before - slots];
+  report.gapSeconds = std::max(0.0, end - (after < 0 ? 0 : run.end[after]));
+  if (report.gapSeconds > 0)
+    report.breakEvenBandwidth =
+        ways * double(problem.storages[storage].bytes) / report.gapSeconds;
+  return report;
+}
+
+std::vector<GapReport>
+mlir::hyperparallel::planner::explainSpills(const Problem &problem,
+                                            const Plan &plan) {
+  const Execution &run = plan.execution;
+  int32_t slots = int32_t(run.start.size());
+  std::vector<GapReport> reports;
+  std::vector<Wait> out, in;
+  for (uint32_t s = 0; s < plan.spills.size(); ++s) {
+    const Spill &spill = plan.spills[s];
+    reports.push_back(describe(problem, run, spill.storage, spill.after,
+                               spill.before,
+                               int(spill.copiesOut()) + int(spill.copiesIn())));
+    if (spill.copiesOut()) {
+      reports[s].copySeconds += run.outEnd[s] - run.outStart[s];
+      if (spill.freed < slots)
+        out.push_back({spill.freed, run.outEnd[s], s});
+    }
+    if (spill.copiesIn()) {
+      reports[s].copySeconds += run.inEnd[s] - run.inStart[s];
+      in.push_back({spill.before % slots, run.inEnd[s], s});
+    }
+  }
+  share(std::move(out), run.reached, reports);
+  share(std::move(in), run.taken, reports);
+  for (GapReport &report : reports)
+    report.hiddenSeconds =
+        std::max(0.0, report.copySeconds - report.exposedSeconds);
+  return reports;
+}
+
+std::vector<GapReport>
+mlir::hyperparallel::planner::explainKept(const Problem &problem,
+                                          const Plan &plan) {
+  Lifetimes lifetimes(problem);
+  std::vector<bool> moves(problem.storages.size(), false);
+  for (const Spill &spill : plan.spills)
+    moves[spill.storage] = true;
+  std::vector<GapReport> reports;
+  for (uint32_t storage = 0; storage < moves.size(); ++storage) {
+    uint32_t begin = lifetimes.firstGap[storage],
+             end = lifetimes.firstGap[storage + 1];
+    if (moves[storage] || begin == end)
+      continue;
+    int ways = problem.storages[storage].clean ? 1 : 2;
+    GapReport longest;
+    for (uint32_t g = begin; g < end; ++g) {
+      GapReport report =
+          describe(problem, plan.execution, storage, lifetimes.gaps[g].after,
+                   lifetimes.gaps[g].before, ways);
+      if (g == begin || report.gapSeconds > longest.gapSeconds)
+        longest = report;
+    }
+    reports.push_back(longest);
+  }
+  return reports;
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===-- Tracing.h - Spans of work on streams ------------------------------===//
+//
+// While a trace is recorded, the work that a program queues is enclosed in
+// events. When the run has ended on the device, their times become spans: of
+// the compute stream on the device's own lane, of the others on theirs. The
+// device's clock is laid on the host's where the run begins.
+//
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_LIB_RUNTIME_CUDA_TRACING_H
+#define HYPERPARALLEL_LIB_RUNTIME_CUDA_TRACING_H
+
+#include "lib/Runtime/CUDA/Driver.h"
+#include "lib/Runtime/Trace.h"
+
+#include <string>
+#include <vector>
+
+namespace hyperparallel::runtime::cuda {
+
+struct Device;
+
+/// Work on a stream, from `start` to `end`.
+struct TraceMark {
+  int role;             ///< of the stream
+  const char *category; ///< a literal, as in the traces of "cpu"
+  std::string name;
+  int64_t bytes;
+  EventHandle start, end;
+};
+
+class DeviceTracer {
+public:
+  /// Lanes for a device.
+  void addLanes(Trace &trace, int ordinal);
+  /// Before a device's first work in a run.
+  hp_status beginRun(Device &device);
+  bool isOn() const { return base != nullptr; }
+  /// Before and after work is queued on the stream of a role. Marks may be
+  /// nested. Nothing where no trace is recorded.
+  hp_status begin(Device &device, int role, const char *category,
+                  std::string name, int64_t bytes);
+  hp_status end(Device &device);
+  /// When everything is done: makes spans of marks.
+  hp_status endRun(Device &device, int64_t beginNs);
+
+private:
+  TraceLane *lanes[4] = {};
+  EventHandle base = nullptr;
+  int64_t baseNs = 0;
+  std::vector<TraceMark> marks;
+  std::vector<size_t> open;
+};
+
+} // namespace hyperparallel::runtime::cuda
+
+#endif // HYPERPARALLEL_LIB_RUNTIME_CUDA_TRACING_H

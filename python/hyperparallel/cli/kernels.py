@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What ``hp compile`` says of a program for GPUs: how much of it kernels and libraries do, and what kernels take."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hyperparallel.compiled import CompiledProgram
+
+
+def kernel_report(program: CompiledProgram) -> Any:
+    """The coverage and the kernels of a program; by group, where groups of devices run different ones.
+
+    Args:
+        program: A compiled program.
+
+    Returns:
+        What its kernels.json holds; None for the CPU.
+    """
+    from hyperparallel.compiled import COVERAGE_FILE
+
+    if program.programs:
+        reports = {str(one.group): kernel_report(one) for one in program.programs}
+        return None if None in reports.values() else reports
+    path = program.directory / COVERAGE_FILE
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def kernel_summary(name: str, report: Mapping[str, Any]) -> list[str]:
+    """Lines of text for one program's report.
+
+    Args:
+        name: What the program is called.
+        report: Its coverage and kernels.
+    """
+    counts = report["coverage"]
+    lines = [
+        f"{name}: {counts['kernels']} kernels in {counts['launches']} launches, {counts['library_calls']} products by "
+        f"cuBLASLt, {counts['copies']} copies between tiers, {counts['host_fallbacks']} accesses by the host"
+    ]
+    by_architecture: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for kernel in report["kernels"]:
+        by_architecture[kernel["architecture"]].append(kernel)
+    for architecture, kernels in by_architecture.items():
+        spilled = [kernel["name"] for kernel in kernels if kernel["spill_stores"] or kernel["spill_loads"]]
+        most = max(kernel["registers"] for kernel in kernels)
+        shared = max(kernel["shared_bytes"] for kernel in kernels)
+        told = f"spills in {', '.join(spilled)}" if spilled else "no spills"
+        lines.append(
+            f"  {architecture}: at most {most} registers a thread and {shared} bytes of shared memory a block, {told}"
+        )
+    return lines
+
+
+__all__ = ["kernel_report", "kernel_summary"]
