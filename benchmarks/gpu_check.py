@@ -22,6 +22,7 @@ from hyperparallel.compiled import LOCAL_PROGRAM_FILE, OFFLOAD_FILE
 from hyperparallel.frontend.model_file import load_model_file
 from hyperparallel.frontend.torch import import_model
 from hyperparallel.frontend.training import import_training
+from hyperparallel.frontend.worker_process import worker_session
 from hyperparallel.pipeline import make_context, parse_program
 from hyperparallel.plan import Plan
 from hyperparallel.ptxas import assemble, read_architectures
@@ -48,13 +49,14 @@ func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
 
 def make_programs(folder: Path, sizes: dict[str, int], architectures: str) -> None:
     """The forward pass, the same with half of the memory, and a step of training."""
-    forward = load_model_file(ROOT / "examples" / "llama.py", sizes)
-    model = import_model(forward.module, forward.args, forward.kwargs, name="llama")
-    training = load_model_file(ROOT / "examples" / "llama_train.py", sizes)
-    assert training.training is not None
-    step = import_training(
-        training.module, training.args, training.kwargs, training=training.training, name="llama_train"
-    )
+    with worker_session():
+        forward = load_model_file(ROOT / "examples" / "llama.py", sizes)
+        model = import_model(forward.module, forward.args, forward.kwargs, name="llama")
+        training = load_model_file(ROOT / "examples" / "llama_train.py", sizes)
+        assert training.training is not None
+        step = import_training(
+            training.module, training.args, training.kwargs, training=training.training, name="llama_train"
+        )
     plan = Plan(preset="megatron")
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         whole = compile_model(model, plan, "tp=1", Path(temporary) / "whole", target="none", device_memory=1 << 50)

@@ -240,6 +240,25 @@ def _place(module: ir.Module, placements: Mapping[str, str | None]) -> None:
     entry.attributes["arg_attrs"] = ir.ArrayAttr.get(described, context)
 
 
+def _forget_placements(module: ir.Module) -> None:
+    """What a person asks for is about tensors, and the planner's; code is generated from the decisions."""
+    for function in _functions(module):
+        if "arg_attrs" not in function.attributes:
+            continue
+        kept = [
+            ir.DictAttr.get(
+                {
+                    named.name: named.attr
+                    for named in ir.DictAttr(entry)
+                    if named.name not in ("offload.place", "offload.keep")
+                },
+                module.context,
+            )
+            for entry in cast("Any", ir.ArrayAttr(function.attributes["arg_attrs"]))
+        ]
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(kept, module.context)
+
+
 def _run(module: ir.Module, steps: str) -> None:
     with module.context:
         PassManager.parse(f"builtin.module({steps})", module.context).run(module.operation)
@@ -260,6 +279,7 @@ def _symbol(function: ir.Operation) -> str:
 def _peaks(module: ir.Module) -> dict[str, ir.Attribute]:
     """What each function allocates once code is generated, by name."""
     lowered = _clone(module)
+    _forget_placements(lowered)
     try:
         _run(lowered, "hp-lower-to-cpu")
     except MLIRError as error:

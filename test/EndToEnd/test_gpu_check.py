@@ -34,7 +34,7 @@ def test_bundle_over_the_fakes(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     sizes = [f"--size={name}={value}" for name, value in TINY.items()]
     command = [sys.executable, ROOT / "benchmarks" / "gpu_check.py", "-o", bundle, "--arch=sm_80", *sizes]
-    subprocess.run(command, check=True, timeout=300)
+    subprocess.run(command, check=True, timeout=600)
     # Nothing but the bundle: no Python, no package.
     environment = {
         **fakes,

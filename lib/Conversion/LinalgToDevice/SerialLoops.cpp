@@ -194,8 +194,9 @@ namespace {
 class SerialLoopWriter {
 public:
   SerialLoopWriter(ModuleOp module, const SerialLoop &serial, StringRef name)
-      : serial(serial), loop(serial.loop), builder(module.getContext()), loc(loop.getLoc()),
-        callSite(loop), threads(module, loc, serial.threads),
+      : serial(serial), loop(serial.loop), builder(module.getContext()),
+        loc(loop.getLoc()), callSite(loop),
+        threads(module, loc, serial.threads),
         function(
             func::FuncOp::create(loc, name, builder.getFunctionType({}, {}))),
         captures(function, builder, callSite, loc),
@@ -275,9 +276,10 @@ void SerialLoopWriter::splitNumber() {
 }
 
 void SerialLoopWriter::cloneLoop(scf::ForOp original) {
-  auto copy = scf::ForOp::create(
-      builder, loc, mapping.lookup(original.getLowerBound()),
-      mapping.lookup(original.getUpperBound()), mapping.lookup(original.getStep()));
+  auto copy =
+      scf::ForOp::create(builder, loc, mapping.lookup(original.getLowerBound()),
+                         mapping.lookup(original.getUpperBound()),
+                         mapping.lookup(original.getStep()));
   mapping.map(original.getInductionVar(), copy.getInductionVar());
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(copy.getBody()->getTerminator());

@@ -21,10 +21,10 @@
 #include "lib/Runtime/CPU/Counter.h"
 #include "lib/Runtime/CPU/Matmul.h"
 #include "lib/Runtime/CPU/MemoryPool.h"
-#include "lib/Runtime/Trace.h"
 #include "lib/Runtime/CPU/Transfers.h"
 #include "lib/Runtime/CPU/WorkerPool.h"
 #include "lib/Runtime/Processes/Transport.h"
+#include "lib/Runtime/Trace.h"
 #include "lib/Runtime/hp_backend.h"
 
 #include <condition_variable>

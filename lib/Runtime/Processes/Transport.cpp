@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "lib/Runtime/Processes/Transport.h"
-#include "lib/Runtime/Trace.h"
 #include "lib/Runtime/Status.h"
+#include "lib/Runtime/Trace.h"
 
 #include <algorithm>
 #include <cstring>
