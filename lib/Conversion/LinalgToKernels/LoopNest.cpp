@@ -17,10 +17,12 @@
 // exchanged; if it reduces, each thread begins with the neutral element, and
 // the partial results are combined after the loops.
 //
-// Combiners of reductions may be reassociated; nothing else is relaxed.
-// Products and sums are not contracted: whether they are in one op depends on
-// what was fused, and a plan that moves ops apart must not change what they
-// give.
+// Combiners of reductions along rows, whose elements lie side by side, may be
+// reassociated, without which they are not vectorised; nothing else is relaxed.
+// Sums over rows keep their order, which is vectorised along the row: where
+// they stand in a kernel depends on what was fused, and a plan that moves ops
+// apart must not change what they give. For the same reason products and sums
+// are not contracted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +68,7 @@ private:
   void openLoops(unsigned level);
   void emitLevel(unsigned level);
   void emitBodyOp(Operation &nested);
-  bool combinesResults(Operation &nested);
+  bool combinesInAnyOrder(Operation &nested);
   Value loadOperand(OpOperand &operand);
   void storeResults();
   void enterFirstThread();
@@ -226,9 +228,23 @@ Value LoopNestBuilder::loadOperand(OpOperand &operand) {
                                 getIndices(operand, access));
 }
 
-/// Whether the op is what makes the results' next values from their last ones.
-bool LoopNestBuilder::combinesResults(Operation &nested) {
-  return op.getNumReductionLoops() != 0 &&
+/// Whether an input is reduced along its last dimension.
+static bool reducesRows(LinalgOp op) {
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  return llvm::any_of(op.getDpsInputOperands(), [&](OpOperand *input) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    if (map.getNumResults() == 0)
+      return false;
+    auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
+    return last &&
+           iterators[last.getPosition()] == utils::IteratorType::reduction;
+  });
+}
+
+/// Whether the op is what makes the results' next values from their last ones,
+/// in any order.
+bool LoopNestBuilder::combinesInAnyOrder(Operation &nested) {
+  return op.getNumReductionLoops() != 0 && reducesRows(op) &&
          llvm::any_of(nested.getOperands(), [&](Value operand) {
            auto argument = dyn_cast<BlockArgument>(operand);
            return argument && argument.getOwner() == op.getBlock() &&
@@ -252,7 +268,7 @@ void LoopNestBuilder::emitBodyOp(Operation &nested) {
     index->erase();
   });
   auto fastMath = dyn_cast<arith::ArithFastMathInterface>(clone);
-  if (!fastMath || !combinesResults(nested))
+  if (!fastMath || !combinesInAnyOrder(nested))
     return;
   arith::FastMathFlags flags = arith::FastMathFlags::reassoc;
   if (arith::FastMathFlagsAttr given = fastMath.getFastMathFlagsAttr())

@@ -221,7 +221,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         given = _given_inputs(arguments)
         values = {**model.inputs, **given}
         names = {argument.name for argument in program.arguments if argument.role == "input"}
-        feed = feeding.feed_for(arguments, program, model, given, launching.first_step(arguments))
+        feed = feeding.feed_for(arguments, program, model, given, launching.first_step(arguments, program))
         run = _execute(
             arguments, talk, program, lambda name: values[name] if name in names else model.imported.weight(name), feed
         )
@@ -236,7 +236,7 @@ def _run_saved(arguments: argparse.Namespace, talk: Talk, program: CompiledProgr
     training.check_steps(arguments, any(result.updates is not None for result in program.results))
     given = _given_inputs(arguments)
     values = {**saved_values(program), **given}
-    feed = feeding.feed_for(arguments, program, None, given, launching.first_step(arguments))
+    feed = feeding.feed_for(arguments, program, None, given, launching.first_step(arguments, program))
     run = _execute(arguments, talk, program, values, feed)
     checked = None
     if arguments.check:
@@ -299,7 +299,6 @@ def _execute(
     from hyperparallel.execute import run_compiled
 
     steps = arguments.steps or arguments.repeat
-    launching.check_state_options(arguments, program)
     if launching.runs_over_processes(arguments):
         with talk.step("run"):
             return launching.execute_over_processes(arguments, program, values, steps=steps, feed=feed)

@@ -40,7 +40,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     )
 
 
-def check_state_options(arguments: argparse.Namespace, program: CompiledProgram) -> None:
+def _check_state_options(arguments: argparse.Namespace, program: CompiledProgram) -> None:
     """Refuse options for states that do not go together, or with the program.
 
     Raises:
@@ -110,14 +110,15 @@ def execute_over_processes(
     return RunResult(run.results, run.statistics, run.wall_seconds, losses, run.first_step)
 
 
-def first_step(arguments: argparse.Namespace) -> int:
+def first_step(arguments: argparse.Namespace, program: CompiledProgram) -> int:
     """The steps that were done before, by the state that is gone on from.
 
     Raises:
-        RuntimeFailure: There is no whole state where ``--resume`` says.
+        RuntimeFailure: Options for states do not go with the program, or there is no whole state where ``--resume`` says.
     """
     from hyperparallel.state import open_state
 
+    _check_state_options(arguments, program)
     return 0 if arguments.resume is None else open_state(arguments.resume).step
 
 
