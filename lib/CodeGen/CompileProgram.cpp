@@ -139,14 +139,14 @@ static llvm::json::Array describeKernels(ModuleOp kernels) {
   return described;
 }
 
-/// Fragments of HFusion, as one module that Ascend's compiler takes; their names
-/// are added to `described`.
+/// Fragments of HFusion, as one module that Ascend's compiler takes; their
+/// names are added to `described`.
 static std::string printFragments(ModuleOp kernels,
                                   llvm::json::Array &described) {
   std::string text = "module {\n";
   auto fragments = kernels->getAttrOfType<ArrayAttr>("hp.fragments");
-  for (Attribute fragment : fragments ? fragments.getValue()
-                                      : ArrayRef<Attribute>()) {
+  for (Attribute fragment :
+       fragments ? fragments.getValue() : ArrayRef<Attribute>()) {
     auto pair = cast<ArrayAttr>(fragment).getValue();
     StringRef name = cast<StringAttr>(pair[0]).getValue();
     StringRef body = cast<StringAttr>(pair[1]).getValue();

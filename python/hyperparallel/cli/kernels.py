@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What ``hp compile`` says of a program for GPUs: how much of it kernels and libraries do, and what kernels take."""
+"""What ``hp compile`` says of a program for GPUs or NPUs: how much of it kernels and libraries do, and what kernels take."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +39,17 @@ def kernel_summary(name: str, report: Mapping[str, Any]) -> list[str]:
     """
     counts = report["coverage"]
     lines = [
-        f"{name}: {counts['kernels']} kernels in {counts['launches']} launches, {counts['library_calls']} products by "
-        f"cuBLASLt, {counts['copies']} copies between tiers, {counts['host_fallbacks']} accesses by the host"
+        f"{name}: {counts['kernels']} kernels in {counts['launches']} launches, {counts['library_calls']} calls of "
+        f"libraries, {counts['copies']} copies between tiers, {counts['host_fallbacks']} accesses by the host"
     ]
     by_architecture: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    by_core: Counter[str] = Counter()
     for kernel in report["kernels"]:
-        by_architecture[kernel["architecture"]].append(kernel)
+        if "core" in kernel:
+            by_core[kernel["core"]] += 1
+        else:
+            by_architecture[kernel["architecture"]].append(kernel)
+    lines.extend(f"  {core}: {count} kernels" for core, count in by_core.items())
     for architecture, kernels in by_architecture.items():
         spilled = [kernel["name"] for kernel in kernels if kernel["spill_stores"] or kernel["spill_loads"]]
         most = max(kernel["registers"] for kernel in kernels)

@@ -6,13 +6,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from ascend_fakes import use_fake_npu
 
 from hyperparallel.bishengir import assemble_fragments, find_tool, read_soc
-from hyperparallel.cli.main import main
 from hyperparallel.errors import CompilationError, MissingDependencyError
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -60,15 +61,20 @@ def test_the_fragment_that_is_refused_is_shown(tmp_path: Path) -> None:
     assert any("linalg.no_such_op" in line for line in refused.value.diagnostics)
 
 
-def test_the_perceptron_runs_over_the_fake_npu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def hp(*words: str) -> str:
+    """What a command prints, which succeeds."""
+    command = [sys.executable, "-m", "hyperparallel.cli.main", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_perceptron_runs_over_the_fake_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_fake_npu(monkeypatch)
     program = tmp_path / "mlp"
     options = ["--preset", "megatron", "--mesh", "dp=1,tp=1", "--target", "ascend"]
-    assert main(["compile", str(EXAMPLES / "mlp.py"), *options, "-o", str(program)]) == 0
+    hp("compile", str(EXAMPLES / "mlp.py"), *options, "-o", str(program))
     coverage = json.loads((program / "kernels.json").read_text())["coverage"]
     assert (coverage["host_fallbacks"], coverage["kernels"]) == (0, 5)
-    capsys.readouterr()
-    assert main(["run", str(program), "--check", "--tolerance", "1e-3", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["max_rel_error"] < 1e-4
+    told = json.loads(hp("run", str(program), "--check", "--tolerance", "1e-3", "--json"))
+    assert told["max_rel_error"] < 1e-4
