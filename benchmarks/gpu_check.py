@@ -32,19 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SUITE = ROOT / "test" / "Runtime" / "conformance"
 SIZES = {"layers": 2, "width": 2048, "ff": 5632, "heads": 16, "kv_heads": 8, "vocab": 4096, "batch": 4, "seq": 512}
 MOST_BYTES = 60_000_000
-NEGATE = """
-#map = affine_map<(i) -> (i)>
-func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
-  %empty = tensor.empty() : tensor<64xf32>
-  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
-      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %1 = arith.negf %in : f32
-    linalg.yield %1 : f32
-  } -> tensor<64xf32>
-  return %0 : tensor<64xf32>
-}
-"""
+NEGATE = ROOT / "test" / "Runtime" / "Inputs" / "negate.mlir"
 
 
 def make_programs(folder: Path, sizes: dict[str, int], architectures: str) -> None:
@@ -74,7 +62,7 @@ def make_suite(bundle: Path, architectures: str) -> None:
     folder.mkdir(parents=True)
     chips = read_architectures(architectures)
     program, kernels = folder / "program.so", folder / "kernels.ptx"
-    module = parse_program(NEGATE, "negate.mlir", make_context())
+    module = parse_program(NEGATE.read_text(encoding="utf-8"), "negate.mlir", make_context())
     _hyperparallel.compile_program(module, str(program), "", 1, str(kernels), chips[0])
     assemble(kernels, chips)
     described = json.loads(program.with_suffix(".json").read_text())

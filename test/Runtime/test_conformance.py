@@ -18,19 +18,7 @@ from hyperparallel.runtime import find_library, find_openblas
 FOLDER = Path(__file__).parent / "conformance"
 SUITE = ["conformance", "elements", "groups", "products", "programs"]
 PARTS = ["capabilities", "memory", "copies", "order", "products", "groups", "programs"]
-NEGATE = """
-#map = affine_map<(i) -> (i)>
-func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
-  %empty = tensor.empty() : tensor<64xf32>
-  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
-      ins(%x : tensor<64xf32>) outs(%empty : tensor<64xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %1 = arith.negf %in : f32
-    linalg.yield %1 : f32
-  } -> tensor<64xf32>
-  return %0 : tensor<64xf32>
-}
-"""
+NEGATE = FOLDER.parent / "Inputs" / "negate.mlir"
 
 
 def build(names: list[str], folder: Path, compile_c: Callable[..., None]) -> Path:
@@ -56,7 +44,9 @@ def negate(folder: Path, target: str) -> tuple[Path, str]:
     """The suite's program for a back end, and the name of its kernel."""
     path = folder / "program.so"
     kernels = [str(folder / "kernels.ptx"), "sm_80"] if target == "cuda" else []
-    _hyperparallel.compile_program(parse_program(NEGATE, "negate.mlir", make_context()), str(path), "", 1, *kernels)
+    _hyperparallel.compile_program(
+        parse_program(NEGATE.read_text(encoding="utf-8"), "negate.mlir", make_context()), str(path), "", 1, *kernels
+    )
     described = json.loads(path.with_suffix(".json").read_text())
     return path, described["kernels"][0]["name"] if kernels else "none"
 

@@ -70,22 +70,6 @@ hp_status checkProduct(const hp_matmul_desc &desc) {
 
 int64_t bytesOf(int64_t dtype) { return dtype == HP_F32 ? 4 : 2; }
 
-/// How many of the last batch dimensions are one for all operands.
-int64_t countFolded(const hp_matmul_desc &desc) {
-  int64_t folded = desc.batch_rank > 0 ? 1 : 0;
-  while (folded > 0 && folded < desc.batch_rank) {
-    int64_t inner = desc.batch_rank - folded, outer = inner - 1;
-    auto continues = [&](const int64_t *stride) {
-      return stride[outer] == stride[inner] * desc.batch[inner];
-    };
-    if (!continues(desc.stride_a) || !continues(desc.stride_b) ||
-        !continues(desc.stride_c))
-      break;
-    ++folded;
-  }
-  return folded;
-}
-
 class Multiplier {
 public:
   Multiplier(Device &device, const hp_matmul_desc &desc, StreamHandle stream)

@@ -12,6 +12,22 @@ hp_status multiply(Device &device, const hp_matmul_desc &desc,
                    StreamHandle stream);
 /// HP_OK, or why not.
 hp_status canMultiply(int64_t dtype, int64_t activation);
+/// How many of the last batch dimensions are one for all operands. Vendors'
+/// products know one batch dimension.
+inline int64_t countFolded(const hp_matmul_desc &desc) {
+  int64_t folded = desc.batch_rank > 0 ? 1 : 0;
+  while (folded > 0 && folded < desc.batch_rank) {
+    int64_t inner = desc.batch_rank - folded, outer = inner - 1;
+    auto continues = [&](const int64_t *stride) {
+      return stride[outer] == stride[inner] * desc.batch[inner];
+    };
+    if (!continues(desc.stride_a) || !continues(desc.stride_b) ||
+        !continues(desc.stride_c))
+      break;
+    ++folded;
+  }
+  return folded;
+}
 /// Frees what was kept about products.
 void forgetProducts(Device &device);
 

@@ -85,22 +85,6 @@ static hp_status checkProduct(const hp_matmul_desc &desc) {
              : HP_OK;
 }
 
-/// How many of the last batch dimensions are one for all operands.
-static int64_t countFolded(const hp_matmul_desc &desc) {
-  int64_t folded = desc.batch_rank > 0 ? 1 : 0;
-  while (folded > 0 && folded < desc.batch_rank) {
-    int64_t inner = desc.batch_rank - folded, outer = inner - 1;
-    auto continues = [&](const int64_t *stride) {
-      return stride[outer] == stride[inner] * desc.batch[inner];
-    };
-    if (!continues(desc.stride_a) || !continues(desc.stride_b) ||
-        !continues(desc.stride_c))
-      break;
-    ++folded;
-  }
-  return folded;
-}
-
 namespace {
 /// Everything the library wants to know about one kind of product.
 class PlanMaker {

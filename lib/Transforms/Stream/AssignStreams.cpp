@@ -11,10 +11,9 @@
 //      the last reader and writer on each stream. An op has to come after those
 //      it conflicts with; what its clock does not say yet needs a wait, unless
 //      one of the other waits brings it along.
-//   3. An allocation is an access of the compute stream: its bytes may have
-//   been
-//      another buffer's until then. So is the beginning of the block, for what
-//      is from outside.
+//   3. An allocation is an access of the compute stream: until then, its bytes
+//      may have been another buffer's. So is the beginning of the block, for
+//      what is from outside.
 //   4. A deallocation that would have to wait is put off until the compute
 //      stream has waited for something that covers it, at the latest at the end
 //      of the block, where it waits for all that is under way.

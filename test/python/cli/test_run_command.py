@@ -248,14 +248,17 @@ def test_signals_leave_nothing(model_dir: Path, tmp_path: Path, number: signal.S
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    cache = Path(os.environ["XDG_CACHE_HOME"]) / "hyperparallel" / "programs"
-    while time.monotonic() < deadline and process.poll() is None and not list(cache.glob("*/manifest.json")):
-        time.sleep(0.1)
-    time.sleep(0.5)
-    assert process.poll() is None, process.communicate()
-    process.send_signal(number)
-    _out, err = process.communicate(timeout=30)
+    try:
+        deadline = time.monotonic() + 60
+        cache = Path(os.environ["XDG_CACHE_HOME"]) / "hyperparallel" / "programs"
+        while time.monotonic() < deadline and process.poll() is None and not list(cache.glob("*/manifest.json")):
+            time.sleep(0.1)
+        time.sleep(0.5)
+        assert process.poll() is None, process.communicate()
+        process.send_signal(number)
+        _out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert "Traceback" not in err
     assert not target.exists()
