@@ -24,7 +24,7 @@ demo: build ## GPT-2 on four virtual devices, compared with PyTorch
 test: build ## Everything: build, format, types, tests
 	$(MAKE) --no-print-directory check-format
 	$(BIN)/ninja -C $(BUILD) -t missingdeps >/dev/null
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 build: $(VENV)/ready ## The virtual environment and the compiled parts
 	$(BIN)/cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release \

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# hp_add_library(Name a.cpp b.cpp [DEPENDS tablegen targets])
+# hp_add_library(Name [PLAIN | BUFFERS] a.cpp b.cpp [DEPENDS tablegen targets])
 #
+# PLAIN: the library is C++ without MLIR. BUFFERS: it works on memrefs or the LLVM dialect.
 # The compiler core is a set of OBJECT libraries, linked twice: into libHyperParallel.so (against the MLIR inside the
 # Python package) and into hp-opt (against libMLIR.so). There is never more than one MLIR in a process.
 set_property(GLOBAL PROPERTY HP_OBJECT_LIBRARIES "")
@@ -12,19 +13,17 @@ function(hp_tablegen_target name)
   set_property(GLOBAL APPEND PROPERTY HP_TABLEGEN_TARGETS ${name})
 endfunction()
 
-# MLIR's headers take two thirds of the time of a translation unit: they are compiled once. (Nothing depends on it: every
-# file includes what it uses.)
-function(hp_precompile_headers target)
-  if(NOT target STREQUAL HPPrecompiledHeaders)
-    target_precompile_headers(${target} REUSE_FROM HPPrecompiledHeaders)
-    return()
-  endif()
-  target_precompile_headers(${target} PRIVATE
+# MLIR's headers take most of the time of a translation unit: they are compiled once, for two kinds of libraries. What
+# works on tensors needs the dialects above the buffers; what lowers needs buffers and the LLVM dialect too, which are
+# three times as long to read. (Nothing depends on it: every file includes what it uses.)
+set(HP_TENSOR_HEADERS
     <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Dialect/Linalg/IR/Linalg.h>
     <mlir/Dialect/SCF/IR/SCF.h> <mlir/Dialect/Tensor/IR/Tensor.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h>
     <mlir/IR/DialectRegistry.h> <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h> <mlir/IR/SymbolTable.h>
     <mlir/Pass/Pass.h>)
-endfunction()
+set(HP_BUFFER_HEADERS
+    <mlir/Dialect/Affine/IR/AffineOps.h> <mlir/Dialect/Bufferization/IR/Bufferization.h>
+    <mlir/Dialect/LLVMIR/LLVMDialect.h> <mlir/Dialect/Linalg/Utils/Utils.h> <mlir/Dialect/MemRef/IR/MemRef.h>)
 
 function(hp_compile_options target)
   target_compile_options(${target} PRIVATE -fno-rtti -fno-exceptions -Wall -Wextra -Wno-unused-parameter
@@ -32,17 +31,27 @@ function(hp_compile_options target)
 endfunction()
 
 function(hp_declare_precompiled_headers)
-  file(WRITE "${PROJECT_BINARY_DIR}/PrecompiledHeaders.cpp" "// Holds the precompiled headers.\n")
-  add_library(HPPrecompiledHeaders OBJECT "${PROJECT_BINARY_DIR}/PrecompiledHeaders.cpp")
-  hp_compile_options(HPPrecompiledHeaders)
-  hp_precompile_headers(HPPrecompiledHeaders)
+  foreach(kind Tensor Buffer)
+    set(source "${PROJECT_BINARY_DIR}/Precompiled${kind}Headers.cpp")
+    if(NOT EXISTS "${source}")
+      file(WRITE "${source}" "// Holds the precompiled headers.\n")
+    endif()
+    add_library(HPPrecompiled${kind}Headers OBJECT "${source}")
+    hp_compile_options(HPPrecompiled${kind}Headers)
+  endforeach()
+  target_precompile_headers(HPPrecompiledTensorHeaders PRIVATE ${HP_TENSOR_HEADERS})
+  target_precompile_headers(HPPrecompiledBufferHeaders PRIVATE ${HP_TENSOR_HEADERS} ${HP_BUFFER_HEADERS})
 endfunction()
 
 function(hp_add_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN;BUFFERS" "" "DEPENDS" ${ARGN})
   add_library(${name} OBJECT ${ARG_UNPARSED_ARGUMENTS})
   hp_compile_options(${name})
-  hp_precompile_headers(${name})
+  if(ARG_BUFFERS)
+    target_precompile_headers(${name} REUSE_FROM HPPrecompiledBufferHeaders)
+  elseif(NOT ARG_PLAIN)
+    target_precompile_headers(${name} REUSE_FROM HPPrecompiledTensorHeaders)
+  endif()
   get_property(generated GLOBAL PROPERTY HP_TABLEGEN_TARGETS)
   if(generated OR ARG_DEPENDS)
     add_dependencies(${name} ${generated} ${ARG_DEPENDS})

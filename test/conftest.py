@@ -2,16 +2,22 @@
 """Makes every .mlir file under test/, and every C program of test/CAPI, an item of pytest, run by lit.
 
 lit is started once, for all the selected files; each item then reports its own file's result.
+
+Several processes may share the tests (`pytest -n 2 --dist loadgroup`, what `make test` does): a file stays in one of
+them, so do all the items of lit, the longest room goes first, and a test that measures time (`@pytest.mark.alone`) waits
+until nothing else runs.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -82,3 +88,45 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitFile | 
     if (file_path.suffix == ".mlir" or is_c_api) and "Inputs" not in file_path.parts:
         return LitFile.from_parent(parent, path=file_path)
     return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Among several processes: which items stay together, and what is begun first."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        group = "lit" if isinstance(item, LitItem) else str(item.path.relative_to(TEST_ROOT))
+        item.add_marker(pytest.mark.xdist_group(group))
+    if is_worker(config):
+        items.sort(key=lambda item: "EndToEnd" not in item.path.parts)
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process is one of several that share the tests."""
+    return hasattr(config, "workerinput")
+
+
+@contextmanager
+def locked(path: Path, how: int) -> Iterator[None]:
+    """Holds a lock of the kind `how` on the file."""
+    with path.open("w") as file:
+        fcntl.flock(file, how)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _alone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Lets a test marked `alone` run while no other process runs a test.
+
+    All tests share a lock, and this one holds it for itself. A gate that everyone passes first, and that it keeps shut
+    while it waits, keeps the others from going ahead of it for ever.
+    """
+    if not is_worker(request.config):
+        yield
+        return
+    folder = tmp_path_factory.getbasetemp().parent  # the one that the processes share
+    how = fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH
+    with (folder / "running").open("w") as running:
+        with locked(folder / "gate", fcntl.LOCK_EX):
+            fcntl.flock(running, how)
+        yield

@@ -402,6 +402,7 @@ def large(show: Show) -> Browser:
     return show(many(100_000))
 
 
+@pytest.mark.alone
 def test_a_hundred_thousand_tasks_stay_quick(large: Browser) -> None:
     """Frames are drawn in the time of a few screen refreshes; the limit leaves room for a busy machine."""
     spent = large.evaluate(f"""(() => {{

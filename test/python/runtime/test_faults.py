@@ -22,6 +22,9 @@ from hyperparallel.runtime import DataType, Launch, Runtime, Tier
 
 Runtimes = Callable[[int], Runtime]
 ALL_FOUR: Axes = ((1, 4),)
+# How soon a failure comes is measured.
+pytestmark = pytest.mark.alone
+
 ROWS: Axes = ((1, 2),)
 COLUMNS: Axes = ((2, 2),)
 
