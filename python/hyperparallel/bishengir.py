@@ -128,17 +128,40 @@ def write_fragments(text: Path, soc: str, write: Callable[[list[str]], None]) ->
     """
     kept = cache_directory() / "bishengir" / f"{PACKAGE}-{soc}.refused"
     refused = set(kept.read_text(encoding="utf-8").split()) if kept.exists() else set[str]()
+    accepted: set[str] = set()
     while True:
         write(sorted(refused))
         try:
             return assemble_fragments(text, soc)
         except RefusedFragmentsError as error:
-            if error.digests & refused:
-                raise
-            refused |= error.digests
+            found: RefusedFragmentsError | None = error
+        # Only what nothing is known of is scheduled, until all is accepted.
+        while found is not None:
+            if found.digests & refused:
+                raise found
+            refused |= found.digests
             kept.parent.mkdir(parents=True, exist_ok=True)
             with kept.open("a", encoding="utf-8") as file:
-                file.write("".join(f"{digest}\n" for digest in sorted(error.digests)))
+                file.write("".join(f"{digest}\n" for digest in sorted(found.digests)))
+            found = _find_refused(text, soc, refused, accepted)
+            if found is None:
+                write(sorted(refused))
+                found = _find_refused(text, soc, set(), accepted)
+
+
+def _find_refused(text: Path, soc: str, known: set[str], accepted: set[str]) -> RefusedFragmentsError | None:
+    """Schedules fragments that are neither known nor accepted, and adds them to the accepted; or says which are refused."""
+    functions = read_fragments(text)
+    digests = {name: _digest(function, name) for name, function in functions.items()}
+    unknown = {name: functions[name] for name, digest in digests.items() if digest not in known | accepted}
+    if unknown:
+        with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
+            try:
+                _schedule_all(unknown, soc, Path(temporary))
+            except RefusedFragmentsError as error:
+                return error
+    accepted |= {digests[name] for name in unknown}
+    return None
 
 
 def assemble_fragments(text: Path, soc: str) -> list[Fragment]:
@@ -156,26 +179,35 @@ def assemble_fragments(text: Path, soc: str) -> list[Fragment]:
         RefusedFragmentsError: If it refuses some.
         CompilationError: If it fails otherwise.
     """
-    tool = find_tool("bishengir-compile")
-    source = text.read_text(encoding="utf-8")
-    functions = {match.group(1): match.group(0) for match in _FUNCTION.finditer(source)}
+    find_tool("bishengir-compile")
+    functions = read_fragments(text)
     fragments: list[Fragment] = []
     if functions:
         with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
             folder = Path(temporary)
-            said = _schedule(tool, functions, soc, folder)
-            hivm = folder / _HIVM
-            if not hivm.exists():
-                raise _refusal(tool, functions, soc, said)
-            shutil.copyfile(hivm, text.with_name(HIVM_FILE))
-            fragments = _read_schedules(hivm.read_text(encoding="utf-8"), functions, soc)
+            fragments = _schedule_all(functions, soc, folder)
+            shutil.copyfile(folder / _HIVM, text.with_name(HIVM_FILE))
             if (folder / OBJECT_FILE).exists():
                 shutil.copyfile(folder / OBJECT_FILE, text.with_name(OBJECT_FILE))
-            elif _NO_HIVMC not in said:
-                raise CompilationError("Ascend's compiler made no object", diagnostics=said.splitlines()[:20])
     lines = [f"{fragment.name} {fragment.blocks}\n" for fragment in fragments]
     text.with_name(LAUNCH_FILE).write_text("".join(lines), encoding="utf-8")
     return fragments
+
+
+def read_fragments(text: Path) -> dict[str, str]:
+    """The functions of a module of fragments, by name."""
+    return {match.group(1): match.group(0) for match in _FUNCTION.finditer(text.read_text(encoding="utf-8"))}
+
+
+def _schedule_all(functions: Mapping[str, str], soc: str, folder: Path) -> list[Fragment]:
+    """Compiles fragments; the folder then has ``_HIVM`` and, with hivmc, the object."""
+    tool = find_tool("bishengir-compile")
+    said = _schedule(tool, functions, soc, folder)
+    if not (folder / _HIVM).exists():
+        raise _refusal(tool, functions, soc, said)
+    if not (folder / OBJECT_FILE).exists() and _NO_HIVMC not in said:
+        raise CompilationError("Ascend's compiler made no object", diagnostics=said.splitlines()[:20])
+    return _read_schedules((folder / _HIVM).read_text(encoding="utf-8"), functions, soc)
 
 
 def _schedule(tool: Path, functions: Mapping[str, str], soc: str, folder: Path) -> str:
@@ -274,6 +306,7 @@ __all__ = [
     "RefusedFragmentsError",
     "assemble_fragments",
     "find_tool",
+    "read_fragments",
     "read_soc",
     "write_fragments",
 ]

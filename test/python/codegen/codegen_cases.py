@@ -21,7 +21,7 @@ Array = NDArray[Any]
 Execute = Callable[..., list[Array]]
 
 
-TARGET = "cpu"
+TARGET: str = "cpu"
 """What is compiled for, and run on: test_cuda.py and test_ascend.py set it for tests that they take from other files."""
 
 
