@@ -59,6 +59,11 @@ CASES: dict[str, tuple[str, Plan, dict[str, Any]]] = {
         Plan(mesh="pp=2,dp=2", preset="fsdp", schedule="1f1b"),
         {"microbatches": 2, "clip_norm": 0.5},
     ),
+    "two stages, recomputed": (
+        "gpt2_train.py",
+        Plan(mesh="pp=2", schedule="1f1b"),
+        {**TINY, "microbatches": 3, "checkpoint": True, "clip_norm": 0.5},
+    ),
     "llama, two stages, batch split": (
         "llama_train.py",
         Plan(mesh="pp=2,dp=2", preset="data_parallel", schedule="1f1b"),
