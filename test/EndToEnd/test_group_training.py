@@ -49,6 +49,11 @@ CASES: dict[str, tuple[str, Plan, dict[str, Any]]] = {
         Plan(mesh="pp=2", stages=4, schedule="interleaved_1f1b"),
         {**TINY, "microbatches": 3},
     ),
+    "four groups in turns, interleaved": (
+        "gpt2_train.py",
+        Plan(mesh="pp=4", stages=8, schedule="interleaved_1f1b"),
+        {**TINY, "layers": 8, "microbatches": 6},
+    ),
     "three devices and one": (
         "gpt2_train.py",
         Plan(groups={"a": "dp=3", "b": "dp=1"}, preset="data_parallel", schedule="1f1b"),
