@@ -97,6 +97,9 @@ def test_streams_change_no_bit(case: str, tmp_path: Path) -> None:
     if case == "fully sharded":
         # The parameters of a layer are gathered, and their gradients reduced, in few messages.
         assert calls[Collective.ALL_GATHER] < 0.6 * calls_in_order[Collective.ALL_GATHER]
+        assert calls[Collective.REDUCE_SCATTER] < 0.6 * calls_in_order[Collective.REDUCE_SCATTER]
+        # Activations stay where their rows of the batch are.
+        assert kinds == {Collective.ALL_GATHER, Collective.REDUCE_SCATTER}
     assert calls.get(Collective.SEND, 0) >= calls_in_order.get(Collective.SEND, 0)
     assert on_streams(tmp_path / "in_order.json") == 0
     assert on_streams(tmp_path / "beside.json") > 0
