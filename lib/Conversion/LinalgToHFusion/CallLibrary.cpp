@@ -11,6 +11,7 @@
 //
 //   1. A constant is uploaded to a buffer where it is read. One of a single
 //      number stays, where only linalg ops read it.
+//      A number that is known when the program runs is written to a buffer.
 //   2. Reads and sums at computed places are operators (SplitGathers.cpp,
 //      ScatterLoops.cpp).
 //   3. What moves elements and computes nothing, between buffers of which one
@@ -27,8 +28,10 @@
 #include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
 #include "lib/Conversion/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
 
 namespace mlir::hyperparallel {
 #define GEN_PASS_DEF_CALLLIBRARY
@@ -70,6 +73,70 @@ static void placeConstants(func::FuncOp function, LibraryCalls &library) {
     constant.getResult().replaceUsesWithIf(buffer, [&](OpOperand &use) {
       return use.getOwner() != upload && !stays(use);
     });
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+/// The number's bits as a word, written where the number is made.
+static Value toBits(OpBuilder &builder, Location loc, Value number) {
+  Type type = number.getType(), word = builder.getI64Type();
+  if (type.isIndex())
+    return arith::IndexCastOp::create(builder, loc, word, number);
+  if (isa<FloatType>(type)) {
+    type = builder.getIntegerType(type.getIntOrFloatBitWidth());
+    number = arith::BitcastOp::create(builder, loc, type, number);
+  }
+  if (type == word)
+    return number;
+  return type.isInteger(1)
+             ? Value(arith::ExtUIOp::create(builder, loc, word, number))
+             : Value(arith::ExtSIOp::create(builder, loc, word, number));
+}
+
+/// A number that the host knows when the program runs, such as the device's
+/// place in the mesh, goes to a buffer, which ops that use it read.
+static void placeNumbers(func::FuncOp function, LibraryCalls &library) {
+  SmallVector<linalg::GenericOp> ops;
+  function.walk([&](linalg::GenericOp op) {
+    if (!isRuntimeContraction(op))
+      ops.push_back(op);
+  });
+  DenseMap<Value, Value> placed;
+  for (linalg::GenericOp op : ops) {
+    llvm::SetVector<Value> numbers;
+    for (Operation &inner : *op.getBlock())
+      for (Value operand : inner.getOperands())
+        if (operand.getType().isIntOrIndexOrFloat() &&
+            !op.getRegion().isAncestor(operand.getParentRegion()) &&
+            !matchPattern(operand, m_Constant()))
+          numbers.insert(operand);
+    for (Value number : numbers) {
+      Value &buffer = placed[number];
+      Location loc = op.getLoc();
+      bool isIndex = number.getType().isIndex();
+      if (!buffer) {
+        OpBuilder builder(op);
+        builder.setInsertionPointAfterValue(number);
+        buffer =
+            allocateBuffer(builder, loc, {},
+                           isIndex ? builder.getI64Type() : number.getType());
+        library.call(builder, loc, "fill", packedView(buffer, {1}),
+                     toBits(builder, loc, number));
+      }
+      Value element = addInput(
+          op, buffer, AffineMap::get(op.getNumLoops(), 0, op.getContext()));
+      OpBuilder inside = OpBuilder::atBlockBegin(op.getBlock());
+      if (isIndex)
+        element = arith::IndexCastOp::create(inside, loc, inside.getIndexType(),
+                                             element);
+      number.replaceUsesWithIf(element, [&](OpOperand &use) {
+        return use.getOwner()->getBlock() == op.getBlock() &&
+               use.getOwner() != element.getDefiningOp();
+      });
+    }
   }
 }
 
@@ -269,6 +336,7 @@ struct CallLibraryPass : impl::CallLibraryBase<CallLibraryPass> {
       copy->erase();
     });
     callScatters(function, library);
+    placeNumbers(function, library);
     placeConstants(function, library);
     if (failed(splitGathers(function, library)))
       return failure();

@@ -54,10 +54,14 @@ LibraryView packedView(Value buffer, ArrayRef<int64_t> sizes) {
 }
 
 void LibraryCalls::call(OpBuilder &builder, Location loc, StringRef operation,
-                        ArrayRef<LibraryView> views) {
+                        ArrayRef<LibraryView> views, Value word) {
   SmallVector<Value> buffers;
   SmallVector<Type> types;
   SmallVector<int64_t> words;
+  if (word) {
+    buffers.push_back(word);
+    types.push_back(word.getType());
+  }
   for (const LibraryView &view : views) {
     auto type = cast<MemRefType>(view.buffer.getType());
     buffers.push_back(view.buffer);

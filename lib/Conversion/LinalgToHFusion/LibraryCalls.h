@@ -28,8 +28,9 @@ class LibraryCalls {
 public:
   explicit LibraryCalls(ModuleOp module) : symbols(module) {}
 
+  /// `word`, if there is one, comes before the buffers.
   void call(OpBuilder &builder, Location loc, StringRef operation,
-            ArrayRef<LibraryView> views);
+            ArrayRef<LibraryView> views, Value word = {});
   /// From one buffer to another of the same shape.
   void copy(OpBuilder &builder, Location loc, Value source, Value target);
 

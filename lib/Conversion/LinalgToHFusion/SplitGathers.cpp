@@ -166,9 +166,7 @@ static FailureOr<Value> writeRowNumbers(OpBuilder &builder, LinalgOp op,
   return numbers;
 }
 
-/// Gives the op what its body loaded as one more operand.
-static linalg::GenericOp addOperand(linalg::GenericOp op, Value buffer,
-                                    AffineMap map, Value replaced) {
+BlockArgument addInput(linalg::GenericOp &op, Value buffer, AffineMap map) {
   OpBuilder builder(op);
   SmallVector<Value> inputs = llvm::to_vector(op.getInputs());
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
@@ -177,15 +175,20 @@ static linalg::GenericOp addOperand(linalg::GenericOp op, Value buffer,
   auto made = linalg::GenericOp::create(builder, op.getLoc(), TypeRange(),
                                         inputs, op.getOutputs(), maps,
                                         op.getIteratorTypesArray());
-  Block *block = op.getBlock();
   Type element = cast<MemRefType>(buffer.getType()).getElementType();
-  BlockArgument argument = block->insertArgument(
+  BlockArgument argument = op.getBlock()->insertArgument(
       static_cast<unsigned>(inputs.size() - 1), element, op.getLoc());
-  replaced.replaceAllUsesWith(argument);
-  replaced.getDefiningOp()->erase();
   made.getRegion().takeBody(op.getRegion());
   op->erase();
-  return made;
+  op = made;
+  return argument;
+}
+
+/// Gives the op what its body loaded as one more operand.
+static void replaceLoad(linalg::GenericOp op, memref::LoadOp load, Value buffer,
+                        AffineMap map) {
+  load.replaceAllUsesWith(Value(addInput(op, buffer, map)));
+  load->erase();
 }
 
 static LogicalResult splitGather(linalg::GenericOp op, memref::LoadOp load,
@@ -203,8 +206,8 @@ static LogicalResult splitGather(linalg::GenericOp op, memref::LoadOp load,
     // No row is chosen: the buffer is an operand like others.
     for (unsigned loop : gather.along)
       results.push_back(getAffineDimExpr(loop, context));
-    addOperand(op, table, AffineMap::get(op.getNumLoops(), 0, results, context),
-               load);
+    replaceLoad(op, load, table,
+                AffineMap::get(op.getNumLoops(), 0, results, context));
     return success();
   }
   if (!isContiguous(load.getMemRefType())) {
@@ -233,8 +236,8 @@ static LogicalResult splitGather(linalg::GenericOp op, memref::LoadOp load,
   library.call(builder, loc, "embedding",
                {packedView(table, {gather.rows, gather.length}),
                 packedView(*numbers, places), packedView(gathered, target)});
-  addOperand(op, gathered,
-             AffineMap::get(op.getNumLoops(), 0, results, context), load);
+  replaceLoad(op, load, gathered,
+              AffineMap::get(op.getNumLoops(), 0, results, context));
   return success();
 }
 

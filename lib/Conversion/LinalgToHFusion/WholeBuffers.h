@@ -12,7 +12,12 @@
 
 #include "lib/Conversion/LinalgToHFusion/LibraryCalls.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
 namespace mlir::hyperparallel {
+
+/// Makes the op anew with one more input; returns its element in the body.
+BlockArgument addInput(linalg::GenericOp &op, Value buffer, AffineMap map);
 
 /// Reads at computed places, in the bodies of structured ops: the operator
 /// `embedding`. Reports what no operator reads.

@@ -36,6 +36,8 @@ struct TensorHandle {
 };
 struct ScalarHandle {
   double value;
+  int64_t whole;
+  int type;
 };
 struct ExecutorHandle {
   std::string name;
@@ -378,7 +380,7 @@ FAKE ScalarHandle *aclCreateScalar(void *value, int type) {
     std::memcpy(&whole, value, 8);
   else
     return nullptr;
-  return new ScalarHandle{narrow + static_cast<double>(whole)};
+  return new ScalarHandle{narrow + static_cast<double>(whole), whole, type};
 }
 FAKE int aclDestroyScalar(const ScalarHandle *scalar) {
   delete scalar;
@@ -529,3 +531,27 @@ FAKE int aclnnInplaceIndexAddGetWorkspaceSize(TensorHandle *table, int64_t dim,
       size, executor);
 }
 RUN(aclnnInplaceIndexAdd)
+
+FAKE int aclnnInplaceFillScalarGetWorkspaceSize(TensorHandle *to,
+                                                const ScalarHandle *number,
+                                                uint64_t *size,
+                                                ExecutorHandle **executor) {
+  if (isFloat(to->type) != (number->type == ascend::Float))
+    return refuse("aclnnInplaceFillScalar: a number of another kind");
+  ScalarHandle kept = *number; // it may end before the call
+  return plan(
+      "aclnnInplaceFillScalar", 0, {}, to,
+      [=] {
+        forEach(to->sizes, [&](const std::vector<int64_t> &index) {
+          if (isFloat(to->type))
+            store(placeOf(*to, index), to->type,
+                  static_cast<float>(kept.value));
+          else
+            std::memcpy(placeOf(*to, index), &kept.whole,
+                        static_cast<size_t>(sizeOf(to->type)));
+        });
+        return std::string();
+      },
+      size, executor);
+}
+RUN(aclnnInplaceFillScalar)
