@@ -54,9 +54,17 @@ def test_forward(name: str, tmp_path: Path) -> None:
     assert {kernel["core"] for kernel in report["kernels"]} == {"AIV"}
 
 
-@pytest.mark.parametrize("name", ["gpt2_train", "llama_train"])
+@pytest.mark.parametrize("name", ["gpt2_train", "llama_train", "bert_train", "vit_train"])
 def test_training(name: str, tmp_path: Path) -> None:
     """Two steps. The backward of embeddings is one operator; state is updated in place."""
     program, run = both(case(name), "tp=1", tmp_path, steps=2)
     assert len(run.losses) == 2
+    assert [report["coverage"]["host_fallbacks"] for report in reports(program)] == [0]
+
+
+@pytest.mark.parametrize(("name", "sizes", "steps"), [("llama", {"kv_heads": 2}, 1), ("gpt2_train", {}, 2)])
+def test_sharded(name: str, sizes: dict[str, int], steps: int, tmp_path: Path) -> None:
+    """Two by two, through HCCL. What differs between devices is a number in a buffer, not the host's work."""
+    program, run = both(case(name, **sizes), "dp=2,tp=2", tmp_path, steps=steps)
+    assert sum(run.statistics.collectives.values()) > 0
     assert [report["coverage"]["host_fallbacks"] for report in reports(program)] == [0]

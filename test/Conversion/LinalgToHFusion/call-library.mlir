@@ -120,6 +120,25 @@ func.func @nothing_to_do(%a: memref<6xf32>, %b: memref<6xf32>) {
   return
 }
 
+// A number that is known when the program runs is written to a buffer, once.
+// CHECK-LABEL: func.func @number(
+// CHECK-SAME: %[[N:.*]]: index, %[[OUT:.*]]: memref<4xi64>
+// CHECK: %[[PLACE:.*]] = memref.alloc() {{.*}} : memref<i64>
+// CHECK: %[[WORD:.*]] = arith.index_cast %[[N]] : index to i64
+// CHECK: call @[[$FILL:library_fill[_0-9]*]](%[[WORD]], %[[PLACE]])
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%[[PLACE]] : memref<i64>) outs(%[[OUT]] : memref<4xi64>)
+func.func @number(%n: index, %out: memref<4xi64>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%out : memref<4xi64>) {
+  ^bb0(%y: i64):
+    %i = linalg.index 0 : index
+    %sum = arith.addi %i, %n : index
+    %word = arith.index_cast %sum : index to i64
+    linalg.yield %word : i64
+  }
+  return
+}
+
 // So are windows of a buffer, which loops visit by sums of multiples.
 // CHECK-LABEL: func.func @windows(
 // CHECK-SAME: %[[IMAGE:.*]]: memref<16x16xf32>, %[[PATCHES:.*]]: memref<2x2x8x8xf32>
