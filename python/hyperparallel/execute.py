@@ -61,6 +61,7 @@ def run_compiled(
     after_step: Callable[[int, list[Launch]], None] | None = None,
     feed: Feed | None = None,
     first_step: int = 0,
+    graphs: bool = True,
 ) -> RunResult:
     """Run a compiled program.
 
@@ -77,6 +78,7 @@ def run_compiled(
         after_step: Called after each run with its number, from 1, and the launches, which hold what was updated.
         feed: What the inputs that it names are in each step, instead of ``values``.
         first_step: The steps that were done before, by what the run goes on from.
+        graphs: Let GPUs capture a step the second time, and replay it from then on.
 
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the run fails.
@@ -84,7 +86,9 @@ def run_compiled(
     limit = program.device_memory if device_memory is None else device_memory
     limits = {} if limit is None else {Tier.DEVICE: limit}
     backend = str(program.target) if program.target in (Target.CUDA, Target.ASCEND) else "cpu"
-    with Runtime(program.mesh.num_devices, backend=backend, threads=threads, tier_limits=limits) as runtime:
+    with Runtime(
+        program.mesh.num_devices, backend=backend, threads=threads, tier_limits=limits, graphs=graphs
+    ) as runtime:
         fed = feed(first_step) if feed is not None else {}
         launches = program_launches(runtime, program, _first(fed, values), own=fed)
         seconds: list[float] = []

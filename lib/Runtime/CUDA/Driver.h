@@ -25,6 +25,8 @@ using EventHandle = struct CUevent_st *;
 using ModuleHandle = struct CUmod_st *;
 using FunctionHandle = struct CUfunc_st *;
 using PoolHandle = struct CUmemPoolHandle_st *;
+using GraphHandle = struct CUgraph_st *;
+using GraphExecHandle = struct CUgraphExec_st *;
 using HostFunction = void (*)(void *);
 
 constexpr Result Success = 0, OutOfMemory = 2, NotReady = 600;
@@ -33,6 +35,7 @@ constexpr unsigned StreamNonBlocking = 1, HostAllocPortable = 1;
 constexpr int PoolReleaseThreshold = 4;
 constexpr int FunctionSharedBytes = 8; // of dynamic shared memory, at most
 constexpr unsigned MemoryUnified = 4;
+constexpr int CaptureThreadLocal = 1; // CUstreamCaptureMode
 
 /// CUDA_MEMCPY2D.
 struct Copy2D {
@@ -110,6 +113,13 @@ inline Copy2D describeRows(void *dst, int64_t dstPitch, const void *src,
   X(cuModuleGetFunction, moduleFunction,                                       \
     (FunctionHandle *, ModuleHandle, const char *))                            \
   X(cuFuncSetAttribute, functionSet, (FunctionHandle, int, int))               \
+  X(cuStreamBeginCapture_v2, captureBegin, (StreamHandle, int))                \
+  X(cuStreamEndCapture, captureEnd, (StreamHandle, GraphHandle *))             \
+  X(cuGraphInstantiateWithFlags, graphInstantiate,                             \
+    (GraphExecHandle *, GraphHandle, unsigned long long))                      \
+  X(cuGraphLaunch, graphLaunch, (GraphExecHandle, StreamHandle))               \
+  X(cuGraphDestroy, graphDestroy, (GraphHandle))                               \
+  X(cuGraphExecDestroy, graphExecDestroy, (GraphExecHandle))                   \
   X(cuLaunchKernel, launch,                                                    \
     (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned,         \
      unsigned, unsigned, StreamHandle, void **, void **))

@@ -174,6 +174,8 @@ void Runner::placeDevices() {
   for (size_t i = 0; i < devices.size(); ++i) {
     launches[i].args = devices[i].arguments.data();
     launches[i].results = devices[i].results.data();
+    launches[i].num_args = static_cast<int64_t>(devices[i].arguments.size());
+    launches[i].num_results = static_cast<int64_t>(devices[i].results.size());
   }
 }
 

@@ -73,7 +73,6 @@ def split_model(
     seconds: dict[str, float] | None = None,
     progress: Progress | None = None,
     overlap: bool = True,
-    packets: bool = True,
 ) -> tuple[ir.Module, list[GroupProgram]]:
     """Split a program, and bring the program of every group to the point where it is of one device.
 
@@ -86,7 +85,6 @@ def split_model(
         seconds: Gets the time of each phase.
         progress: Called with the name of each phase before it runs.
         overlap: Let collectives and messages run beside the computation.
-        packets: Let small messages of one moment travel together; not every back end can.
 
     Returns:
         The whole, of nested modules, and each of these.
@@ -126,9 +124,8 @@ def split_model(
     with timed(seconds, str(Phase.PARTITIONED), progress):
         for program in programs:
             program.runner.run(Phase.PARTITIONED)
-    if packets:
-        with timed(seconds, "merge", progress):
-            whole.run_steps("merged", ["hypermpmd-merge-transfers"])
+    with timed(seconds, "merge", progress):
+        whole.run_steps("merged", ["hypermpmd-merge-transfers"])
     return module, programs
 
 
@@ -254,7 +251,6 @@ def compile_groups(
             seconds=seconds,
             progress=progress,
             overlap=overlap,
-            packets=target is not Target.CUDA,
         )
         described = supernode.machine_of(module)
         compiled: list[CompiledProgram] = []

@@ -285,6 +285,58 @@ FAKE int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *,
   return Success;
 }
 
+/// A product whose arguments were checked.
+struct Product {
+  Desc desc;
+  const void *a;
+  Layout layoutA;
+  const void *b;
+  Layout layoutB;
+  void *d;
+  Layout layoutC;
+  double scaleA, scaleC;
+  void *workspace;
+  uint64_t workspaceBytes;
+};
+
+static int runProduct(void *stream, const Product &product) {
+  const auto &[desc, a, layoutA, b, layoutB, d, layoutC, scaleA, scaleC,
+               workspace, workspaceBytes] = product;
+  bool isDouble = desc.compute == lt::Compute64F;
+  int fault = hp_fake_cuda_begin(stream, "a product of cuBLASLt");
+  if (!fault)
+    fault = touch(stream, a, layoutA, false);
+  if (!fault)
+    fault = touch(stream, b, layoutB, false);
+  if (!fault && scaleC != 0)
+    fault = touch(stream, d, layoutC, false);
+  if (!fault && desc.bias && (desc.epilogue & lt::EpilogueBias))
+    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(desc.bias),
+                                layoutC.rows * sizeOf(layoutC.type), 0);
+  if (!fault)
+    fault = touch(stream, d, layoutC, true);
+  if (!fault && workspaceBytes)
+    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(workspace),
+                                workspaceBytes, 1);
+  if (fault)
+    return ExecutionFailed;
+  for (int32_t i = 0; i < layoutC.batch; ++i) {
+    auto part = [&](const void *base, const Layout &layout) {
+      return static_cast<const char *>(base) +
+             i * layout.stride * sizeOf(layout.type);
+    };
+    char *to = const_cast<char *>(part(d, layoutC));
+    if (isDouble)
+      multiply<double>(desc, scaleA, scaleC, part(a, layoutA), layoutA,
+                       part(b, layoutB), layoutB, to, to, layoutC);
+    else
+      multiply<float>(desc, scaleA, scaleC, part(a, layoutA), layoutA,
+                      part(b, layoutB), layoutB, to, to, layoutC);
+  }
+  hp_fake_cuda_end(stream);
+  return Success;
+}
+
 FAKE int cublasLtMatmul(void *handle, void *descHandle, const void *alpha,
                         const void *a, void *aLayout, const void *b,
                         void *bLayout, const void *beta, const void *c,
@@ -325,36 +377,11 @@ FAKE int cublasLtMatmul(void *handle, void *descHandle, const void *alpha,
                            : *static_cast<const float *>(alpha);
   double scaleC = isDouble ? *static_cast<const double *>(beta)
                            : *static_cast<const float *>(beta);
-  int fault = hp_fake_cuda_begin(stream, "a product of cuBLASLt");
-  if (!fault)
-    fault = touch(stream, a, layoutA, false);
-  if (!fault)
-    fault = touch(stream, b, layoutB, false);
-  if (!fault && scaleC != 0)
-    fault = touch(stream, c, layoutC, false);
-  if (!fault && desc.bias && (desc.epilogue & lt::EpilogueBias))
-    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(desc.bias),
-                                layoutC.rows * sizeOf(layoutC.type), 0);
-  if (!fault)
-    fault = touch(stream, d, layoutC, true);
-  if (!fault && promise.workspace)
-    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(workspace),
-                                promise.workspace, 1);
-  if (fault)
-    return ExecutionFailed;
-  for (int32_t i = 0; i < layoutC.batch; ++i) {
-    auto part = [&](const void *base, const Layout &layout) {
-      return static_cast<const char *>(base) +
-             i * layout.stride * sizeOf(layout.type);
-    };
-    char *to = const_cast<char *>(part(d, layoutC));
-    if (isDouble)
-      multiply<double>(desc, scaleA, scaleC, part(a, layoutA), layoutA,
-                       part(b, layoutB), layoutB, to, to, layoutC);
-    else
-      multiply<float>(desc, scaleA, scaleC, part(a, layoutA), layoutA,
-                      part(b, layoutB), layoutB, to, to, layoutC);
-  }
-  hp_fake_cuda_end(stream);
-  return Success;
+  std::function<int(void *)> work = [=, desc = desc, layoutA = layoutA,
+                                     layoutB = layoutB,
+                                     layoutC = layoutC](void *on) {
+    return runProduct(on, {desc, a, layoutA, b, layoutB, d, layoutC, scaleA,
+                           scaleC, workspace, promise.workspace});
+  };
+  return hp_fake_cuda_defer(stream, &work) ? Success : work(stream);
 }

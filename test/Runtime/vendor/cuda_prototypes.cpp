@@ -31,3 +31,4 @@ static_assert(ours::PoolReleaseThreshold == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
 static_assert(ours::FunctionSharedBytes ==
               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(ours::MemoryUnified == CU_MEMORYTYPE_UNIFIED);
+static_assert(ours::CaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
