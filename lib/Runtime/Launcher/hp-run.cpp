@@ -326,9 +326,9 @@ void Runner::runStep() {
                        static_cast<int64_t>(launches.size())));
   int32_t isDone = 0;
   statistics.resize(devices.size());
-  hp_run_stats stats = {sizeof(stats), 0,
-                        static_cast<int64_t>(statistics.size()),
-                        statistics.data()};
+  hp_run_stats stats = {
+      sizeof(stats),     0, static_cast<int64_t>(statistics.size()),
+      statistics.data(), 0, nullptr};
   while (!isDone) {
     require(hp_run_wait(context, 50, &isDone, &stats));
     if (isAskedToEnd())
