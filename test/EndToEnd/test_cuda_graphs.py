@@ -13,16 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 from gpu_models import Case, case, fake_library
 
 from hyperparallel.compiled import CompiledProgram
 from hyperparallel.execute import RunResult
 from hyperparallel.plan import Plan
 
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
 pytestmark = pytest.mark.usefixtures("fake_gpu", "one_worker")
 
 

@@ -11,16 +11,14 @@ import json
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 from gpu_models import assert_alike, case, without_calls
 
 from hyperparallel.compile import compile_model
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.plan import Plan
 
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
 pytestmark = pytest.mark.usefixtures("fake_gpu", "one_worker")
 
 

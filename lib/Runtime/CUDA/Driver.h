@@ -113,20 +113,27 @@ inline Copy2D describeRows(void *dst, int64_t dstPitch, const void *src,
   X(cuModuleGetFunction, moduleFunction,                                       \
     (FunctionHandle *, ModuleHandle, const char *))                            \
   X(cuFuncSetAttribute, functionSet, (FunctionHandle, int, int))               \
+  X(cuLaunchKernel, launch,                                                    \
+    (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned,         \
+     unsigned, unsigned, StreamHandle, void **, void **))
+
+/// Captured steps (StepGraphs.h); null where a vendor has none.
+#define HP_CUDA_GRAPH_FUNCTIONS(X)                                             \
   X(cuStreamBeginCapture_v2, captureBegin, (StreamHandle, int))                \
   X(cuStreamEndCapture, captureEnd, (StreamHandle, GraphHandle *))             \
   X(cuGraphInstantiateWithFlags, graphInstantiate,                             \
     (GraphExecHandle *, GraphHandle, unsigned long long))                      \
   X(cuGraphLaunch, graphLaunch, (GraphExecHandle, StreamHandle))               \
   X(cuGraphDestroy, graphDestroy, (GraphHandle))                               \
-  X(cuGraphExecDestroy, graphExecDestroy, (GraphExecHandle))                   \
-  X(cuLaunchKernel, launch,                                                    \
-    (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned,         \
-     unsigned, unsigned, StreamHandle, void **, void **))
+  X(cuGraphExecDestroy, graphExecDestroy, (GraphExecHandle))
 
 struct Driver {
 #define HP_CUDA_MEMBER(NAME, MEMBER, PARAMETERS) Result(*MEMBER) PARAMETERS;
   HP_CUDA_DRIVER_FUNCTIONS(HP_CUDA_MEMBER)
+#undef HP_CUDA_MEMBER
+#define HP_CUDA_MEMBER(NAME, MEMBER, PARAMETERS)                               \
+  Result(*MEMBER) PARAMETERS = nullptr;
+  HP_CUDA_GRAPH_FUNCTIONS(HP_CUDA_MEMBER)
 #undef HP_CUDA_MEMBER
 
   /// Opens the library once. HP_NOT_FOUND says what is missing and what to do.

@@ -318,6 +318,7 @@ def _execute(
             feed=feed,
             first_step=first_step,
             graphs=not arguments.no_graphs,
+            tf32=arguments.tf32,
         )
         masked: float | None = None
         if trace is not None:

@@ -121,6 +121,7 @@ class Runtime:
         watchdog_seconds: Period of the search for devices that wait for each other forever; 0 turns it off.
         tier_limits: Most bytes that each device may use in a tier.
         graphs: Let GPUs capture a step that is run again with the same arrays, and replay it from then on.
+        tf32: Let GPUs round the operands of products in f32 to 10 bits.
 
     Raises:
         RuntimeFailure: The library or the back end is missing, or an argument is out of range.
@@ -135,6 +136,7 @@ class Runtime:
         watchdog_seconds: float = 0.1,
         tier_limits: Mapping[Tier, int] | None = None,
         graphs: bool = True,
+        tf32: bool = False,
     ) -> None:
         self.library = abi.load_library()
         self.backend = backend
@@ -146,8 +148,8 @@ class Runtime:
             openblas = abi.find_openblas()
             if openblas is not None:
                 options["openblas"] = str(openblas)
-        elif backend == "cuda" and not graphs:
-            options["graphs"] = "0"
+        elif backend == "cuda":
+            options |= {"graphs": str(int(graphs)), "tf32": str(int(tf32))}
         self._context = self._create(backend, devices, options)
         self._staging = Staging(self.library)
         self._finalizer = weakref.finalize(self, _close, self.library, self._context, self._staging)

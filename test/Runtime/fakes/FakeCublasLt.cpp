@@ -89,9 +89,20 @@ void store(void *base, int64_t index, int type, double value) {
   }
 }
 
+/// A float with 10 bits of fraction, the nearest one: TF32.
+double toTf32(double value) {
+  float single = static_cast<float>(value);
+  uint32_t bits;
+  std::memcpy(&bits, &single, sizeof(bits));
+  bits = (bits + 0x1000) & ~uint32_t(0x1fff);
+  std::memcpy(&single, &bits, sizeof(bits));
+  return single;
+}
+
 /// The operand as a dense matrix of `rows` rows of op(x), in f32 or f64.
 template <typename T>
-std::vector<T> gather(const char *base, const Layout &layout, bool transposed) {
+std::vector<T> gather(const char *base, const Layout &layout, bool transposed,
+                      int compute) {
   uint64_t rows = transposed ? layout.columns : layout.rows;
   uint64_t columns = transposed ? layout.rows : layout.columns;
   std::vector<T> dense(rows * columns);
@@ -103,6 +114,9 @@ std::vector<T> gather(const char *base, const Layout &layout, bool transposed) {
               ? static_cast<int64_t>(j) + static_cast<int64_t>(i) * layout.ld
               : static_cast<int64_t>(i) + static_cast<int64_t>(j) * layout.ld,
           layout.type));
+  if (compute == lt::Compute32FFastTF32)
+    for (T &value : dense)
+      value = static_cast<T>(toTf32(static_cast<double>(value)));
   return dense;
 }
 
@@ -119,9 +133,9 @@ template <typename T>
 void multiply(const Desc &desc, double alpha, double beta, const char *a,
               const Layout &layoutA, const char *b, const Layout &layoutB,
               const char *c, char *d, const Layout &layoutC) {
-  std::vector<T> left = gather<T>(a, layoutA, desc.transA != 0);
+  std::vector<T> left = gather<T>(a, layoutA, desc.transA != 0, desc.compute);
   // By columns, so that the innermost loop is contiguous in all three.
-  std::vector<T> right = gather<T>(b, layoutB, desc.transB != 0);
+  std::vector<T> right = gather<T>(b, layoutB, desc.transB != 0, desc.compute);
   size_t rows = layoutC.rows, columns = layoutC.columns;
   size_t inner = rows ? left.size() / rows : 0;
   std::vector<T> sums(rows * columns, 0);

@@ -12,6 +12,7 @@ namespace ours = hyperparallel::runtime::cuda;
 #define CHECK(NAME, MEMBER, PARAMETERS)                                        \
   static_assert(Same<decltype(ours::Driver::MEMBER), decltype(&::NAME)>, #NAME);
 HP_CUDA_DRIVER_FUNCTIONS(CHECK)
+HP_CUDA_GRAPH_FUNCTIONS(CHECK)
 
 static_assert(sizeof(ours::Copy2D) == sizeof(CUDA_MEMCPY2D));
 static_assert(offsetof(ours::Copy2D, dstPitch) ==
