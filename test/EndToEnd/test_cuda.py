@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,15 +92,19 @@ def in_half(one: Case, folder: Path, steps: int) -> CompiledProgram:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_half_of_the_memory(name: str, tmp_path: Path) -> None:
+def test_half_of_the_memory(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Copies on streams of their own, from pinned memory; a copy that nobody waits for is found as a race."""
     one = case(name, layers=LAYERS_IN_HALF[name])
     program = in_half(one, tmp_path, 1)
-    with pytest.raises(RuntimeFailure, match=r"race: .*no event orders the two"):
+    capfd.readouterr()
+    with pytest.raises(RuntimeFailure):
         one.run(without_calls(program, "hp_rt_copy_wait", "hp_rt_range_end"))
+    # By a kernel, or by a product, whose library has no words for it.
+    assert re.search(r"race: .*, which a copy from host to device .*no event orders the two", capfd.readouterr().err)
 
 
-@pytest.mark.parametrize("name", MODELS)
+# What takes its time is the planner.
+@pytest.mark.parametrize("name", [*MODELS[3:], *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS[:3])])
 def test_half_of_the_memory_in_training(name: str, tmp_path: Path) -> None:
     in_half(case(f"{name}_train", layers=LAYERS_IN_HALF[f"{name}_train"]), tmp_path, 2)
 

@@ -159,14 +159,6 @@ def _parser() -> argparse.ArgumentParser:
         "--timeline", type=Path, metavar="FILE.json", help="write what each device did here, for hp report"
     )
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
-    verb.add_argument(
-        "--tf32", action="store_true", help="let GPUs round the operands of products in f32 to 10 bits, which is faster"
-    )
-    verb.add_argument(
-        "--no-graphs",
-        action="store_true",
-        help="let GPUs run every step as it is; the second one is captured otherwise",
-    )
     feeding.add_arguments(verb)
     launching.add_arguments(verb)
     _memory_option(verb)
