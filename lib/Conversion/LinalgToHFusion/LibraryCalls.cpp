@@ -7,6 +7,7 @@
 #include "lib/Conversion/LinalgToHFusion/LibraryCalls.h"
 #include "lib/Conversion/RuntimeCalls.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -27,6 +28,20 @@ bool isContiguous(MemRefType type) {
     expected *= size;
   }
   return true;
+}
+
+Value allocateBuffer(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape,
+                     Type element) {
+  return memref::AllocOp::create(builder, loc, MemRefType::get(shape, element),
+                                 builder.getI64IntegerAttr(64));
+}
+
+LibraryView viewOf(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  LibraryView view{buffer, llvm::to_vector(type.getShape()), {}};
+  int64_t offset = 0;
+  (void)type.getStridesAndOffset(view.strides, offset);
+  return view;
 }
 
 LibraryView packedView(Value buffer, ArrayRef<int64_t> sizes) {
@@ -73,14 +88,7 @@ void LibraryCalls::call(OpBuilder &builder, Location loc, StringRef operation,
 
 void LibraryCalls::copy(OpBuilder &builder, Location loc, Value source,
                         Value target) {
-  auto view = [](Value buffer) {
-    auto type = cast<MemRefType>(buffer.getType());
-    LibraryView result{buffer, llvm::to_vector(type.getShape()), {}};
-    int64_t offset = 0;
-    (void)type.getStridesAndOffset(result.strides, offset);
-    return result;
-  };
-  call(builder, loc, "copy", {view(source), view(target)});
+  call(builder, loc, "copy", {viewOf(source), viewOf(target)});
 }
 
 } // namespace mlir::hyperparallel

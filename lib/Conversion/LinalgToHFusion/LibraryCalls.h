@@ -38,6 +38,11 @@ private:
   llvm::StringMap<func::FuncOp> known;
 };
 
+/// A new buffer of the device.
+Value allocateBuffer(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape,
+                     Type element);
+/// A buffer of static shape as it is.
+LibraryView viewOf(Value buffer);
 /// Sizes with the strides of a whole, row-major buffer.
 LibraryView packedView(Value buffer, ArrayRef<int64_t> sizes);
 /// True if its elements are one after the other, wherever they begin.

@@ -3,6 +3,8 @@
 //
 //   copy       (source, target): views of one shape, with any strides
 //   embedding  (table, rows, target): rows of the table, by number
+//   index_add  (table, rows, updates): adds each update to the row that its
+//              number says; in which order is the operator's
 //   check      (number): of an assertion that failed, or 0. It is copied to the
 //              host, which looks at all of them when the run ends
 //
@@ -74,6 +76,7 @@ hp_status callLibrary(Device &device, const char *operation,
     return status;
   Operands operands;
   std::vector<TensorHandle *> tensors;
+  int64_t typeOfFirst = numWords > 0 ? words[0] : HP_F32;
   const int64_t *end = words + numWords;
   for (int64_t i = 0; i < count; ++i) {
     if (end - words < 2 || end - words < 2 + 2 * words[1])
@@ -94,6 +97,13 @@ hp_status callLibrary(Device &device, const char *operation,
   if (!std::strcmp(operation, "embedding") && count == 3)
     return HP_RUN_OPERATOR(device, stream, embedding, tensors[0], tensors[1],
                            tensors[2]);
+  if (!std::strcmp(operation, "index_add") && count == 3) {
+    ascend::ScalarHandle *one = operands.scalar(1, typeOfFirst);
+    return one ? HP_RUN_OPERATOR(device, stream, indexAdd, tensors[0], 0,
+                                 tensors[1], tensors[2], one)
+               : fail(HP_INTERNAL,
+                      "operation 'index_add': CANN made no number");
+  }
   return fail(HP_UNIMPLEMENTED, "back end 'ascend' has no operation '%s'",
               operation);
 }

@@ -85,8 +85,10 @@ TensorHandle *Operands::tensor(const void *data, int64_t dtype,
 
 ScalarHandle *Operands::scalar(double value, int64_t dtype) {
   float narrow = static_cast<float>(value);
-  ScalarHandle *made = dtype == HP_F64 ? opapi().createScalar(&value, Double)
-                                       : opapi().createScalar(&narrow, Float);
+  auto whole = static_cast<int64_t>(value);
+  ScalarHandle *made = dtype == HP_F64  ? opapi().createScalar(&value, Double)
+                       : dtype < HP_F16 ? opapi().createScalar(&whole, Int64)
+                                        : opapi().createScalar(&narrow, Float);
   if (made)
     scalars.push_back(made);
   failed |= !made;

@@ -55,6 +55,9 @@ constexpr int8_t KeepType = 0;
   X(aclnnInplaceCopy, copy,                                                    \
     (TensorHandle *, const TensorHandle *, uint64_t *, ExecutorHandle **))     \
   X(aclnnInplaceZero, zero, (TensorHandle *, uint64_t *, ExecutorHandle **))   \
+  X(aclnnInplaceIndexAdd, indexAdd,                                            \
+    (TensorHandle *, int64_t, const TensorHandle *, const TensorHandle *,      \
+     const ScalarHandle *, uint64_t *, ExecutorHandle **))                     \
   X(aclnnEmbedding, embedding,                                                 \
     (const TensorHandle *, const TensorHandle *, const TensorHandle *,         \
      uint64_t *, ExecutorHandle **))
@@ -89,6 +92,7 @@ public:
   TensorHandle *tensor(const void *data, int64_t dtype,
                        std::vector<int64_t> sizes,
                        std::vector<int64_t> strides);
+  /// A number for operands of that type.
   ScalarHandle *scalar(double value, int64_t dtype);
   /// Whether all could be made.
   bool complete() const { return !failed; }
