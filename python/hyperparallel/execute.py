@@ -61,6 +61,8 @@ def run_compiled(
     after_step: Callable[[int, list[Launch]], None] | None = None,
     feed: Feed | None = None,
     first_step: int = 0,
+    graphs: bool = True,
+    tf32: bool = False,
 ) -> RunResult:
     """Run a compiled program.
 
@@ -77,12 +79,14 @@ def run_compiled(
         after_step: Called after each run with its number, from 1, and the launches, which hold what was updated.
         feed: What the inputs that it names are in each step, instead of ``values``.
         first_step: The steps that were done before, by what the run goes on from.
+        graphs: Let GPUs capture a step the second time, and replay it from then on.
+        tf32: Let GPUs round the operands of products in f32 to 10 bits, which is faster.
 
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the run fails.
     """
     backend = str(program.target) if program.target in (Target.CUDA, Target.ASCEND) else "cpu"
-    with Runtime(program.mesh.num_devices, backend=backend, threads=threads) as runtime:
+    with Runtime(program.mesh.num_devices, backend=backend, threads=threads, graphs=graphs, tf32=tf32) as runtime:
         for one in program.programs or (program,):
             limit = one.device_memory if device_memory is None else device_memory
             for device in _devices_of(one):

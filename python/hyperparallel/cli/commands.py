@@ -317,6 +317,7 @@ def _execute(
             after_step=launching.saver(arguments, program, first_step, steps),
             feed=feed,
             first_step=first_step,
+            **launching.gpu_options(arguments),
         )
         masked: float | None = None
         if trace is not None:

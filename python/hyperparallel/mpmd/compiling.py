@@ -63,7 +63,6 @@ def split_model(
     seconds: dict[str, float] | None = None,
     progress: Progress | None = None,
     overlap: bool = True,
-    packets: bool = True,
     saved_limits: Mapping[str, int] | None = None,
 ) -> tuple[ir.Module, list[GroupProgram]]:
     """Split a program, and bring the program of every group to the point where it is of one device.
@@ -77,7 +76,6 @@ def split_model(
         seconds: Gets the time of each phase.
         progress: Called with the name of each phase before it runs.
         overlap: Let collectives and messages run beside the computation.
-        packets: Let small messages of one moment travel together; not every back end can.
         saved_limits: Bytes of saved activations that the schedule may hold on each device, by group.
 
     Returns:
@@ -118,9 +116,8 @@ def split_model(
     with timed(seconds, str(Phase.PARTITIONED), progress):
         for program in programs:
             program.runner.run(Phase.PARTITIONED)
-    if packets:
-        with timed(seconds, "merge", progress):
-            whole.run_steps("merged", ["hypermpmd-merge-transfers"])
+    with timed(seconds, "merge", progress):
+        whole.run_steps("merged", ["hypermpmd-merge-transfers"])
     return module, programs
 
 
@@ -252,7 +249,6 @@ def compile_groups(
                 seconds=seconds,
                 progress=progress,
                 overlap=overlap,
-                packets=target is not Target.CUDA,
                 saved_limits=saved_limits,
             )
 
