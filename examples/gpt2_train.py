@@ -25,11 +25,17 @@ def build(
     microbatches: int = 1,
     checkpoint: bool = False,
     dtype: str = "f32",
+    dropout: float = 0.0,
     seed: int = 0,
 ):
     model, (tokens,) = gpt2.build(
         layers=layers, width=width, heads=heads, vocab=vocab, positions=positions, batch=batch, seq=seq, seed=seed
     )
+    if dropout > 0:
+        model.train()
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = dropout
     training = Training(
         loss=lambda output, labels: torch.nn.functional.cross_entropy(
             output.logits.flatten(0, 1).float(), labels.flatten()
@@ -40,5 +46,6 @@ def build(
         checkpoint=checkpoint,
         compute_dtype=DTYPES[dtype],
         clip_norm=clip_norm,
+        seed=seed,
     )
     return model, (tokens,), training

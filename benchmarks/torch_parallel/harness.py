@@ -3,7 +3,7 @@
 
     python benchmarks/torch_parallel/harness.py tensor_parallel
 
-Every script trains the same small Llama for some Adam steps with one parallel configuration, in the way that PyTorch's
+Every script trains the same small Llama (that of experts a small Mixtral) for some Adam steps with one parallel configuration, in the way that PyTorch's
 own tutorials do it. What a person writes for the configuration stands between ``# parallel:`` and ``# end``; those lines
 are what ``docs/PlansAndPyTorch.md`` counts. That they run, and to the same losses as one process, is what makes the
 count honest.
@@ -22,7 +22,7 @@ from typing import Any
 import torch
 import torch.multiprocessing as processes
 from lines import SCRIPTS, parallel_lines
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM
 
 STEPS = 3
 BATCH, SEQUENCE, VOCABULARY = 8, 16, 64
@@ -44,6 +44,26 @@ def make_model() -> torch.nn.Module:
     return LlamaForCausalLM(config)
 
 
+def make_model_of_experts() -> torch.nn.Module:
+    """A Mixtral of two layers with four experts; the same values in every process."""
+    torch.manual_seed(0)
+    config = MixtralConfig(
+        num_hidden_layers=2,
+        hidden_size=32,
+        intermediate_size=64,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        vocab_size=VOCABULARY,
+        use_cache=False,
+        output_router_logits=False,
+        attn_implementation="eager",
+        experts_implementation="eager",
+    )
+    return MixtralForCausalLM(config)
+
+
 def make_batch() -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens and the tokens that follow them, both [BATCH, SEQUENCE]."""
     tokens = torch.randint(VOCABULARY, (BATCH, SEQUENCE + 1), generator=torch.Generator().manual_seed(1))
@@ -55,10 +75,11 @@ def loss_of(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
 
 
-def train_alone() -> list[float]:
-    """Losses of one process, for comparison."""
-    model, (tokens, target) = make_model(), make_batch()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+def train_alone(script: str) -> list[float]:
+    """Losses of one process with the model of a script, for comparison."""
+    module: Any = importlib.import_module(script)
+    model, (tokens, target) = getattr(module, "make_model", make_model)(), make_batch()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, eps=1e-5 if hasattr(module, "make_model") else 1e-8)
     losses: list[float] = []
     for _ in range(STEPS):
         loss = loss_of(model(tokens).logits, target)
@@ -92,7 +113,7 @@ def run(script: str, world: int = 4) -> tuple[list[float], list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder) / "losses.json")
         processes.spawn(_work, (script, world, port, out), nprocs=world)
-        return json.loads(Path(out).read_text(encoding="utf-8")), train_alone()
+        return json.loads(Path(out).read_text(encoding="utf-8")), train_alone(script)
 
 
 def main() -> None:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = ("data_parallel", "tensor_parallel", "fully_sharded", "pipeline", "pipeline_tensor", "pipeline_sharded")
+SCRIPTS = (
+    *("data_parallel", "tensor_parallel", "fully_sharded", "expert_parallel"),
+    *("pipeline", "pipeline_tensor", "pipeline_sharded"),
+)
 
 
 def parallel_lines(script: str) -> int:

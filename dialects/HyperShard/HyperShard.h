@@ -29,9 +29,6 @@ namespace mlir::hyperparallel {
 using hypershard::ReductionAttr;
 } // namespace mlir::hyperparallel
 
-#define GET_TYPEDEF_CLASSES
-#include "dialects/HyperShard/HyperShardTypes.h.inc"
-
 #define GET_OP_CLASSES
 #include "dialects/HyperShard/HyperShardOps.h.inc"
 

@@ -15,15 +15,8 @@ using namespace mlir::hyperparallel::hypershard;
 
 #include "dialects/HyperShard/HyperShardDialect.cpp.inc"
 
-#define GET_TYPEDEF_CLASSES
-#include "dialects/HyperShard/HyperShardTypes.cpp.inc"
-
 void HyperShardDialect::initialize() {
   registerAttributes();
-  addTypes<
-#define GET_TYPEDEF_LIST
-#include "dialects/HyperShard/HyperShardTypes.cpp.inc"
-      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/HyperShard/HyperShardOps.cpp.inc"

@@ -204,13 +204,10 @@ static FailureOr<CollectiveShape> shapeOf(OpTy op,
       verifyGroup(op, op.getMeshAttr(), op.getAxes(), tables);
   if (failed(size))
     return failure();
-  Type result = op->getResult(0).getType();
-  if (auto future = dyn_cast<FutureType>(result))
-    result = future.getValueType();
   auto input = cast<RankedTensorType>(op.getInput().getType());
   if (!input.hasStaticShape())
     return op.emitOpError() << "expected a static shape but got " << input;
-  return CollectiveShape{op, input, cast<RankedTensorType>(result), *size};
+  return CollectiveShape{op, input, op.getType(), *size};
 }
 
 static LogicalResult verifyAllGather(CollectiveShape shape, int64_t dim) {
@@ -244,9 +241,24 @@ static LogicalResult verifyAllToAll(CollectiveShape shape, int64_t split,
   return shape.checkResult(sizes);
 }
 
+#define HP_VERIFY_COLLECTIVE(OP, CHECK)                                        \
+  LogicalResult OP::verifySymbolUses(SymbolTableCollection &tables) {          \
+    FailureOr<CollectiveShape> shape = shapeOf(*this, tables);                 \
+    if (failed(shape))                                                         \
+      return failure();                                                        \
+    return CHECK;                                                              \
+  }
+
+HP_VERIFY_COLLECTIVE(AllGatherOp, verifyAllGather(*shape, getDim()))
+HP_VERIFY_COLLECTIVE(AllReduceOp, shape->checkResult(shape->input.getShape()))
+HP_VERIFY_COLLECTIVE(ReduceScatterOp, verifyReduceScatter(*shape, getDim()))
+HP_VERIFY_COLLECTIVE(AllToAllOp,
+                     verifyAllToAll(*shape, getSplitDim(), getConcatDim()))
+#undef HP_VERIFY_COLLECTIVE
+
 /// The same devices on both sides: the axes cover the same parts of the mesh.
-template <typename OpTy>
-static LogicalResult verifyPermute(OpTy op, SymbolTableCollection &tables) {
+LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &tables) {
+  PermuteOp op = *this;
   FailureOr<CollectiveShape> shape = shapeOf(op, tables);
   if (failed(shape) ||
       failed(verifyGroup(op, op.getMeshAttr(), op.getToAxes(), tables)))
@@ -260,36 +272,6 @@ static LogicalResult verifyPermute(OpTy op, SymbolTableCollection &tables) {
   if (covered(op.getAxes()) != covered(op.getToAxes()))
     return op.emitOpError("expected the same axes on both sides, reordered");
   return shape->checkResult(shape->input.getShape());
-}
-
-#define HP_VERIFY_COLLECTIVE(OP, CHECK)                                        \
-  LogicalResult OP::verifySymbolUses(SymbolTableCollection &tables) {          \
-    FailureOr<CollectiveShape> shape = shapeOf(*this, tables);                 \
-    if (failed(shape))                                                         \
-      return failure();                                                        \
-    return CHECK;                                                              \
-  }
-
-HP_VERIFY_COLLECTIVE(AllGatherOp, verifyAllGather(*shape, getDim()))
-HP_VERIFY_COLLECTIVE(AllGatherStartOp, verifyAllGather(*shape, getDim()))
-HP_VERIFY_COLLECTIVE(AllReduceOp, shape->checkResult(shape->input.getShape()))
-HP_VERIFY_COLLECTIVE(AllReduceStartOp,
-                     shape->checkResult(shape->input.getShape()))
-HP_VERIFY_COLLECTIVE(ReduceScatterOp, verifyReduceScatter(*shape, getDim()))
-HP_VERIFY_COLLECTIVE(ReduceScatterStartOp,
-                     verifyReduceScatter(*shape, getDim()))
-HP_VERIFY_COLLECTIVE(AllToAllOp,
-                     verifyAllToAll(*shape, getSplitDim(), getConcatDim()))
-HP_VERIFY_COLLECTIVE(AllToAllStartOp,
-                     verifyAllToAll(*shape, getSplitDim(), getConcatDim()))
-#undef HP_VERIFY_COLLECTIVE
-
-LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyPermute(*this, tables);
-}
-
-LogicalResult PermuteStartOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyPermute(*this, tables);
 }
 
 LogicalResult SliceLocalOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -327,14 +309,4 @@ LogicalResult HaloExchangeOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult AxisIndexOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyGroup(*this, getMeshAttr(), getAxes(), tables);
-}
-
-LogicalResult DoneOp::verify() {
-  if (getFuture().getType().getValueType() != getType())
-    return emitOpError() << "expected the future's type "
-                         << getFuture().getType().getValueType() << " but got "
-                         << getType();
-  if (!getFuture().hasOneUse())
-    return emitOpError("expected to be the only one that waits for its future");
-  return success();
 }

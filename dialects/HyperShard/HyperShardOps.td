@@ -13,16 +13,6 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def HyperShard_FutureType : TypeDef<HyperShard_Dialect, "Future"> {
-  let mnemonic = "future";
-  let summary = "The result of a collective that is under way";
-  let description = [{
-    Made by the `*_start` form of a collective, consumed once by `done`.
-  }];
-  let parameters = (ins "::mlir::RankedTensorType":$valueType);
-  let assemblyFormat = "`<` $valueType `>`";
-}
-
 class HyperShard_Op<string mnemonic, list<Trait> traits = []>
     : Op<HyperShard_Dialect, mnemonic, traits>;
 
@@ -138,19 +128,6 @@ class HyperShard_Collective<string mnemonic, dag parameters,
                        " attr-dict `:` type($input) `->` type($result)";
 }
 
-class HyperShard_CollectiveStart<string mnemonic, dag parameters,
-                                 string format>
-    : HyperShard_Op<mnemonic # "_start", [
-          DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Start `" # mnemonic # "`; `done` waits for its result";
-  let description = "Local form only. See `hypershard." # mnemonic # "`.";
-  let arguments = !con((ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh,
-                            HyperShard_AxisRefArrayAttr:$axes), parameters);
-  let results = (outs HyperShard_FutureType:$future);
-  let assemblyFormat = "$input `over` $mesh custom<AxisList>($axes) " # format #
-                       " attr-dict `:` type($input) `->` type($future)";
-}
-
 def HyperShard_AllGatherOp : HyperShard_Collective<"all_gather",
     (ins I64Attr:$dim), "`dim` $dim"> {
   let summary = "Concatenate the parts of a group along a dimension";
@@ -217,31 +194,6 @@ def HyperShard_HaloExchangeOp : HyperShard_Collective<"halo_exchange",
     Slices, pads, concatenations and convolutions of a split dimension are
     windows.
   }];
-}
-
-def HyperShard_AllGatherStartOp : HyperShard_CollectiveStart<"all_gather",
-    (ins I64Attr:$dim), "`dim` $dim">;
-def HyperShard_AllReduceStartOp : HyperShard_CollectiveStart<"all_reduce",
-    (ins HyperShard_ReductionAttr:$kind), "$kind">;
-def HyperShard_ReduceScatterStartOp
-    : HyperShard_CollectiveStart<"reduce_scatter",
-    (ins HyperShard_ReductionAttr:$kind, I64Attr:$dim), "$kind `dim` $dim">;
-def HyperShard_AllToAllStartOp : HyperShard_CollectiveStart<"all_to_all",
-    (ins I64Attr:$split_dim, I64Attr:$concat_dim),
-    "`split` $split_dim `concat` $concat_dim">;
-def HyperShard_PermuteStartOp : HyperShard_CollectiveStart<"permute",
-    (ins HyperShard_AxisRefArrayAttr:$to_axes),
-    "`to` custom<AxisList>($to_axes)">;
-
-def HyperShard_DoneOp : HyperShard_Op<"done"> {
-  let summary = "Wait for a collective that was started";
-  let description = [{
-    C1: a future is waited for exactly once.
-  }];
-  let arguments = (ins HyperShard_FutureType:$future);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$future attr-dict `:` type($future) `->` type($result)";
-  let hasVerifier = 1;
 }
 
 def HyperShard_AxisIndexOp : HyperShard_Op<"axis_index", [Pure,

@@ -31,6 +31,9 @@ def Offload_MoveAttr : AttrDef<Offload_Dialect, "Move"> {
     before op `free_before` until before op `prefetch_before`. Its store starts
     right after op `evict_after`; a `clean` value has a copy below already and is
     just freed.
+    Where `free_before` is `prefetch_before`, the value is stored only: it never
+    leaves, nothing is copied in, and its store is waited for before that op. A
+    later move of the value finds the copy below, and is `clean`.
     Where `prefetch_before` is not after `evict_after`, the move goes around the
     end of the step: the value (an argument, or what is its next value) lives in
     the tier between steps.

@@ -13,15 +13,11 @@ using namespace mlir::hyperparallel::hypershard;
 
 static std::optional<CollectiveKind> kindOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<CollectiveKind>>(op)
-      .Case<AllGatherOp, AllGatherStartOp>(
-          [](auto) { return CollectiveKind::AllGather; })
-      .Case<AllReduceOp, AllReduceStartOp>(
-          [](auto) { return CollectiveKind::AllReduce; })
-      .Case<ReduceScatterOp, ReduceScatterStartOp>(
-          [](auto) { return CollectiveKind::ReduceScatter; })
-      .Case<AllToAllOp, AllToAllStartOp>(
-          [](auto) { return CollectiveKind::AllToAll; })
-      .Case<PermuteOp, PermuteStartOp, HaloExchangeOp>(
+      .Case<AllGatherOp>([](auto) { return CollectiveKind::AllGather; })
+      .Case<AllReduceOp>([](auto) { return CollectiveKind::AllReduce; })
+      .Case<ReduceScatterOp>([](auto) { return CollectiveKind::ReduceScatter; })
+      .Case<AllToAllOp>([](auto) { return CollectiveKind::AllToAll; })
+      .Case<PermuteOp, HaloExchangeOp>(
           [](auto) { return CollectiveKind::Permute; })
       .Case<SliceLocalOp>([](auto) { return CollectiveKind::SliceLocal; })
       .Default([](Operation *) { return std::nullopt; });
@@ -70,10 +66,7 @@ hyperparallel::describeCollective(Operation *op) {
 
   Value input = op->getOperand(0);
   auto inputType = cast<RankedTensorType>(input.getType());
-  Type resultType = op->getResult(0).getType();
-  if (auto future = dyn_cast<FutureType>(resultType))
-    resultType = future.getValueType();
-  auto outputType = cast<RankedTensorType>(resultType);
+  auto outputType = cast<RankedTensorType>(op->getResult(0).getType());
   bool isGlobal = op->hasAttr(HyperShardDialect::kShardingAttrName);
   result.localBytes = partBytes(
       inputType, isGlobal ? getSharding(input) : ShardingAttr(), meshAxes);

@@ -85,8 +85,6 @@ private:
 
 /// What takes memory on the device: a tensor there, or one under way to it.
 static RankedTensorType getDeviceType(Type type) {
-  if (auto future = dyn_cast<hypershard::FutureType>(type))
-    type = future.getValueType();
   if (auto future = dyn_cast<offload::FutureType>(type))
     type = future.getValueType();
   auto tensor = dyn_cast<RankedTensorType>(type);

@@ -5,6 +5,7 @@
 
 #include "lib/Planner/Arena.h"
 #include "lib/Planner/Check.h"
+#include "lib/Planner/Explain.h"
 
 #include <algorithm>
 
@@ -159,6 +160,19 @@ const int64_t *hpPlannerGetBytes(HpPlanner planner, int32_t tier,
       tier < 0 ? self.resident : self.below[tier];
   *numSlots = bytes.size();
   return bytes.data();
+}
+
+void hpPlannerExplain(HpPlanner planner,
+                      void (*callback)(HpPlannerStorageReport report, void *),
+                      void *userData) {
+  Planner &self = *unwrap(planner);
+  for (const StorageReport &report : explainStorages(self.problem, self.plan))
+    callback({report.gap.storage, static_cast<HpPlannerFate>(report.fate),
+              report.tier, report.gap.after, report.gap.before,
+              report.gap.gapSeconds, report.gap.copySeconds,
+              report.gap.hiddenSeconds, report.gap.exposedSeconds,
+              report.gap.breakEvenBandwidth},
+             userData);
 }
 
 static std::vector<Buffer> unwrap(intptr_t numBuffers,

@@ -49,6 +49,22 @@ typedef enum {
   HpPlannerTiersTooSmall,
 } HpPlannerStatus;
 
+typedef enum {
+  HpPlannerKept,
+  HpPlannerMoved,
+  HpPlannerRecomputed,
+} HpPlannerFate;
+
+/** Why a storage goes or stays; see lib/Planner/Explain.h. */
+typedef struct {
+  uint32_t storage;
+  HpPlannerFate fate;
+  uint32_t tier;
+  int32_t after, before;
+  double gapSeconds, copySeconds, hiddenSeconds, exposedSeconds;
+  double breakEvenBandwidth;
+} HpPlannerStorageReport;
+
 /** What is known of a plan besides its spills. */
 typedef struct {
   HpPlannerStatus status;
@@ -120,6 +136,11 @@ hpPlannerGetTimes(HpPlanner planner, HpPlannerTimes times, intptr_t *numTimes);
 /** Bytes by slot on the device (tier -1) or in a tier below, as integers. */
 MLIR_CAPI_EXPORTED const int64_t *
 hpPlannerGetBytes(HpPlanner planner, int32_t tier, intptr_t *numSlots);
+/** Calls back for every storage that could leave, in the order of numbers. */
+MLIR_CAPI_EXPORTED void
+hpPlannerExplain(HpPlanner planner,
+                 void (*callback)(HpPlannerStorageReport report, void *),
+                 void *userData);
 
 /* Static offsets; see lib/Planner/Arena.h. */
 

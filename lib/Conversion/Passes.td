@@ -300,7 +300,8 @@ def CallLibrary : Pass<"hp-call-library", "mlir::ModuleOp"> {
   let description = [{
     Prepares linalg on buffers for devices whose kernels are written from whole
     tensors. What an op's body loads at an index that it computes is gathered
-    before, by the operator `embedding`; what only moves elements between
+    before, by the operator `embedding`; loops that add rows at computed places
+    are the operator `index_add`; what only moves elements between
     buffers with gaps, or in another order, is the operator `copy`, and other ops
     get copies without gaps and in the order of their loops; constants are
     uploaded. A call of an operator is a call of a private
@@ -320,10 +321,13 @@ def FormFragments : Pass<"hp-form-fragments", "mlir::ModuleOp"> {
     function on tensors in the text of HFusion, the dialect that Ascend's
     compiler takes. The group becomes a call of a private function whose
     attribute `hp.fragment` is that text. Texts of assertions are listed in the
-    module's `hp.assertions`.
+    module's `hp.assertions`. What Ascend's compiler refused before, the module's
+    `hp.refused` lists by MD5 digests of texts: these fragments are cut in halves,
+    until a part is not listed, or is one op.
   }];
   let statistics = [
     Statistic<"numFragments", "num-fragments", "Fragments written">,
+    Statistic<"numCuts", "num-cuts", "Fragments cut in parts">,
     Statistic<"numShared", "num-shared", "Fragments equal to an earlier one">,
     Statistic<"numCopies", "num-copies",
               "Results that went to a buffer of their own first">

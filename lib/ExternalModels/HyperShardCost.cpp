@@ -49,12 +49,10 @@ static void attach(MLIRContext *context) {
 
 void mlir::hyperparallel::registerHyperShardCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, HyperShardDialect *) {
-    attach<CollectiveOpCost, AllGatherOp, AllGatherStartOp, AllReduceOp,
-           AllReduceStartOp, AllToAllOp, AllToAllStartOp, HaloExchangeOp,
-           PermuteOp, PermuteStartOp, ReduceScatterOp, ReduceScatterStartOp,
-           SliceLocalOp>(context);
-    attach<FreeCost, AxisIndexOp, BarrierOp, ConstraintOp, DoneOp, MeshOp,
-           ReshardOp>(context);
+    attach<CollectiveOpCost, AllGatherOp, AllReduceOp, AllToAllOp,
+           HaloExchangeOp, PermuteOp, ReduceScatterOp, SliceLocalOp>(context);
+    attach<FreeCost, AxisIndexOp, BarrierOp, ConstraintOp, MeshOp, ReshardOp>(
+        context);
   });
 }
 

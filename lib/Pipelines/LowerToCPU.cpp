@@ -111,9 +111,8 @@ void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
   manager.addNestedPass<func::FuncOp>(
       bufferization::createOptimizeAllocationLivenessPass());
   manager.addPass(createConvertBufferizationToMemRefPass());
-  // How long buffers live follows from who waits for whom. The back end for
-  // devices with kernels has no hp_rt_stream_* yet, and orders by itself.
-  if (kernels == KernelKind::Loops)
+  // How long buffers live follows from who waits for whom.
+  if (kernels != KernelKind::Fragments)
     manager.addPass(stream::createAssignStreamsPass());
   manager.addPass(offload::createAssignMemoryPass());
   manager.addPass(offload::createVerifyMemoryPass());

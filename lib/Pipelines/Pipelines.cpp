@@ -45,6 +45,7 @@ static constexpr Phase kPhases[] = {
      "canonicalize,cse,"
      "hypershard-lift-collectives,"
      "hypershard-reorder-collectives,"
+     "hypershard-combine-collectives,"
      "hypershard-verify-partitioned"},
     {"hp-offload", "Phase 6: fit the program into the device's memory",
      "hp-fuse,"

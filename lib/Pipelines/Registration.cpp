@@ -49,8 +49,7 @@ void hyperparallel::registerPasses() {
   hypershard::registerInsertReshardsPass();
   hypershard::registerLowerReshardsPass();
   hypershard::registerOptimizeCollectivesPass();
-  hypershard::registerCombineAllReducesPass();
-  hypershard::registerOverlapCollectivesPass();
+  hypershard::registerCombineCollectivesPass();
   hypershard::registerLiftCollectivesPass();
   hypershard::registerReorderCollectivesPass();
   registerPhaseContractsPasses();

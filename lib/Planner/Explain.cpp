@@ -83,29 +83,69 @@ mlir::hyperparallel::planner::explainSpills(const Problem &problem,
   return reports;
 }
 
-std::vector<GapReport>
-mlir::hyperparallel::planner::explainKept(const Problem &problem,
-                                          const Plan &plan) {
+/// The longest gap in which the storage could leave; false if there is none.
+static bool findLongest(const Problem &problem, const Execution &run,
+                        const Lifetimes &lifetimes, uint32_t storage,
+                        GapReport &longest) {
+  uint32_t begin = lifetimes.firstGap[storage],
+           end = lifetimes.firstGap[storage + 1];
+  int ways = problem.storages[storage].clean ? 1 : 2;
+  for (uint32_t g = begin; g < end; ++g) {
+    GapReport report = describe(problem, run, storage, lifetimes.gaps[g].after,
+                                lifetimes.gaps[g].before, ways);
+    if (g == begin || report.gapSeconds > longest.gapSeconds)
+      longest = report;
+  }
+  return begin < end;
+}
+
+std::vector<StorageReport>
+mlir::hyperparallel::planner::explainStorages(const Problem &problem,
+                                              const Plan &plan) {
   Lifetimes lifetimes(problem);
-  std::vector<bool> moves(problem.storages.size(), false);
-  for (const Spill &spill : plan.spills)
-    moves[spill.storage] = true;
-  std::vector<GapReport> reports;
-  for (uint32_t storage = 0; storage < moves.size(); ++storage) {
-    uint32_t begin = lifetimes.firstGap[storage],
-             end = lifetimes.firstGap[storage + 1];
-    if (moves[storage] || begin == end)
+  std::vector<GapReport> bySpill = explainSpills(problem, plan);
+  std::vector<std::vector<uint32_t>> spillsOf(problem.storages.size());
+  for (uint32_t s = 0; s < plan.spills.size(); ++s)
+    spillsOf[plan.spills[s].storage].push_back(s);
+  std::vector<StorageReport> reports;
+  for (uint32_t storage = 0; storage < spillsOf.size(); ++storage) {
+    StorageReport report;
+    if (spillsOf[storage].empty()) {
+      if (findLongest(problem, plan.execution, lifetimes, storage, report.gap))
+        reports.push_back(report);
       continue;
-    int ways = problem.storages[storage].clean ? 1 : 2;
-    GapReport longest;
-    for (uint32_t g = begin; g < end; ++g) {
-      GapReport report =
-          describe(problem, plan.execution, storage, lifetimes.gaps[g].after,
-                   lifetimes.gaps[g].before, ways);
-      if (g == begin || report.gapSeconds > longest.gapSeconds)
-        longest = report;
     }
-    reports.push_back(longest);
+    report.fate = Fate::Recomputed;
+    bool isFirst = true, isStored = false;
+    double copies = 0, exposed = 0;
+    for (uint32_t s : spillsOf[storage]) {
+      const Spill &spill = plan.spills[s];
+      if (!spill.recomputed) {
+        report.fate = Fate::Moved;
+        report.tier = spill.tier;
+      }
+      isStored |= spill.copiesOut();
+      copies += bySpill[s].copySeconds;
+      exposed += bySpill[s].exposedSeconds;
+      // What is only stored never leaves.
+      bool isAway = spill.freed < spill.fetched;
+      if (isAway &&
+          (isFirst || bySpill[s].gapSeconds > report.gap.gapSeconds)) {
+        report.gap = bySpill[s];
+        isFirst = false;
+      }
+    }
+    if (isFirst)
+      report.gap = bySpill[spillsOf[storage].front()];
+    isStored |= report.fate == Fate::Recomputed;
+    report.gap.copySeconds = copies;
+    report.gap.exposedSeconds = exposed;
+    report.gap.hiddenSeconds = std::max(0.0, copies - exposed);
+    if (report.gap.gapSeconds > 0)
+      report.gap.breakEvenBandwidth = (isStored ? 2 : 1) *
+                                      double(problem.storages[storage].bytes) /
+                                      report.gap.gapSeconds;
+    reports.push_back(report);
   }
   return reports;
 }

@@ -23,12 +23,24 @@ struct GapReport {
   double breakEvenBandwidth = 0;
 };
 
+/// What becomes of a storage.
+enum class Fate : uint8_t { Kept, Moved, Recomputed };
+
+/// The same for a storage: of its longest time away, or without a use if it
+/// stays; its copies, hidden and exposed time are those of all its spills.
+struct StorageReport {
+  Fate fate = Fate::Kept;
+  /// Where it goes if it moves.
+  uint32_t tier = 0;
+  GapReport gap;
+};
+
 /// By spill of the plan.
 std::vector<GapReport> explainSpills(const Problem &problem, const Plan &plan);
 
-/// For every storage that could leave and stays: its longest time without a
-/// use.
-std::vector<GapReport> explainKept(const Problem &problem, const Plan &plan);
+/// For every storage that could leave, in the order of their numbers.
+std::vector<StorageReport> explainStorages(const Problem &problem,
+                                           const Plan &plan);
 
 } // namespace mlir::hyperparallel::planner
 

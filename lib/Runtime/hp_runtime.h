@@ -367,6 +367,9 @@ typedef struct hp_launch {
   /* Bytes of each tier that args and results occupy; counted as used while
    * the run lasts, so that limits and peaks mean the whole device. */
   int64_t resident[HP_TIER_COUNT];
+  /* How many args and results there are. 0 and 0: not said, which is enough to
+   * run, but not to tell that a step is run again with the same buffers. */
+  int64_t num_args, num_results;
 } hp_launch;
 
 typedef struct hp_device_stats {
@@ -393,6 +396,11 @@ typedef struct hp_run_stats {
   int64_t num_devices;      /* in: room in `devices`; out: number of launches
                              * on this process's devices */
   hp_device_stats *devices; /* of those, in launch order; may be NULL */
+  /* Devices that launched a captured graph instead of entering the program, and
+   * why one of the others did not: words that are good until the next run; NULL
+   * if there is nothing to say. */
+  int64_t replayed;
+  const char *not_captured;
 } hp_run_stats;
 
 /* Runs all launches at once and returns when every device has ended. On

@@ -272,9 +272,7 @@ LogicalResult TaskBuilder::addTask(Operation *op, const TaskCost &cost,
   auto collective = describeCollective(op);
   bool communicates =
       collective && collective->kind != CollectiveKind::SliceLocal;
-  bool isStarted =
-      communicates && isa<hypershard::FutureType>(op->getResult(0).getType());
-  bool isAsynchronous = communicates && (isStarted || !isSynchronous);
+  bool isAsynchronous = communicates && !isSynchronous;
   task.stream = communicates ? getStream(*collective) : compute;
   task.seconds = cost.seconds;
   if (communicates)
@@ -305,7 +303,7 @@ LogicalResult TaskBuilder::addTask(Operation *op, const TaskCost &cost,
     if (links.firstKernel == kNoTask)
       links.firstKernel = id;
     links.lastKernel = id;
-  } else if (!isStarted) {
+  } else {
     waitForKernel(task, id);
     if (isSynchronous)
       links.pending.push_back(id);
@@ -314,13 +312,9 @@ LogicalResult TaskBuilder::addTask(Operation *op, const TaskCost &cost,
   }
 
   SmallVector<std::pair<Value, uint32_t>> made;
-  for (OpResult value : op->getResults()) {
+  for (OpResult value : op->getResults())
     if (isa<RankedTensorType>(value.getType()))
       made.push_back({value, bufferOfResult(value, values, task)});
-    else if (auto future = dyn_cast<hypershard::FutureType>(value.getType()))
-      made.push_back(
-          {value, newBuffer(byteSize(future.getValueType()), memory)});
-  }
   llvm::sort(task.dependencies);
   task.dependencies.erase(llvm::unique(task.dependencies),
                           task.dependencies.end());

@@ -23,6 +23,9 @@ using Link = std::tuple<double, double, int32_t>;
 using SpillTuple = std::tuple<uint32_t, int32_t, int32_t, int32_t, int32_t,
                               uint32_t, bool, bool, int32_t>;
 
+using ReportTuple = std::tuple<uint32_t, int, uint32_t, int32_t, int32_t,
+                               double, double, double, double, double>;
+
 /// Owns a problem and the plan for it.
 class Planner {
 public:
@@ -130,6 +133,22 @@ public:
     return std::vector<int64_t>(bytes, bytes + count);
   }
 
+  std::vector<ReportTuple> explain() const {
+    if (!isPlanned)
+      throw nb::value_error("there is no plan yet");
+    std::vector<ReportTuple> result;
+    hpPlannerExplain(
+        self,
+        [](HpPlannerStorageReport r, void *data) {
+          static_cast<std::vector<ReportTuple> *>(data)->emplace_back(
+              r.storage, static_cast<int>(r.fate), r.tier, r.after, r.before,
+              r.gapSeconds, r.copySeconds, r.hiddenSeconds, r.exposedSeconds,
+              r.breakEvenBandwidth);
+        },
+        &result);
+    return result;
+  }
+
 private:
   void check() const {
     std::string fault;
@@ -204,7 +223,8 @@ void hyperparallel::bindPlanner(nb::module_ &m) {
       .def_prop_ro("summary", &Planner::summary)
       .def_prop_ro("spills", &Planner::spills)
       .def("times", &Planner::times, nb::arg("which"))
-      .def("bytes", &Planner::bytes, nb::arg("tier"));
+      .def("bytes", &Planner::bytes, nb::arg("tier"))
+      .def("explain", &Planner::explain);
   m.def("assign_offsets", &assignOffsets, nb::arg("buffers"),
         nb::arg("alignment"), nb::arg("goal"), nb::arg("exact"));
   m.def("find_overlap", &findOverlap, nb::arg("buffers"), nb::arg("offsets"),

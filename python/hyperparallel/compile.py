@@ -23,7 +23,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from hyperparallel import _hyperparallel
-from hyperparallel.bishengir import DEFAULT_SOC, assemble_fragments, read_soc
+from hyperparallel.bishengir import DEFAULT_SOC, read_soc, write_fragments
 from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
     COVERAGE_FILE,
@@ -389,10 +389,7 @@ def generate_program(
             _assemble(made, architectures, threads)
     elif target is Target.ASCEND:
         with timed(seconds, "codegen", progress):
-            _emit(module, made / PROGRAM_FILE, threads, directory, (made / FRAGMENTS_FILE, architectures[0]))
-        with timed(seconds, "assemble", progress):
-            fragments = assemble_fragments(made / FRAGMENTS_FILE, architectures[0])
-            _write_coverage(made, [dataclasses.asdict(fragment) for fragment in fragments])
+            _emit_fragments(module, made, threads, directory, architectures[0])
     return CompiledProgram(
         directory,
         name,
@@ -505,6 +502,20 @@ def _emit(
             pass_name=pipeline,
             command=reproduction(kept, pipeline),
         ) from None
+
+
+def _emit_fragments(module: ir.Module, made: Path, threads: int, directory: Path, soc: str) -> None:
+    """Generate code for an NPU, with fragments that Ascend's compiler takes, and say how much of the program they are."""
+    program = (made / LOCAL_PROGRAM_FILE).read_bytes()
+
+    def write(refused: list[str]) -> None:
+        with module.context:
+            fresh = ir.Module.parse(program)
+            fresh.operation.attributes["hp.refused"] = ir.ArrayAttr.get([ir.StringAttr.get(one) for one in refused])
+        _emit(fresh, made / PROGRAM_FILE, threads, directory, (made / FRAGMENTS_FILE, soc))
+
+    fragments = write_fragments(made / FRAGMENTS_FILE, soc, write)
+    _write_coverage(made, [dataclasses.asdict(fragment) for fragment in fragments])
 
 
 def _assemble(directory: Path, architectures: tuple[str, ...], threads: int) -> None:

@@ -61,6 +61,8 @@ def run_compiled(
     after_step: Callable[[int, list[Launch]], None] | None = None,
     feed: Feed | None = None,
     first_step: int = 0,
+    graphs: bool = True,
+    tf32: bool = False,
 ) -> RunResult:
     """Run a compiled program.
 
@@ -77,14 +79,18 @@ def run_compiled(
         after_step: Called after each run with its number, from 1, and the launches, which hold what was updated.
         feed: What the inputs that it names are in each step, instead of ``values``.
         first_step: The steps that were done before, by what the run goes on from.
+        graphs: Let GPUs capture a step the second time, and replay it from then on.
+        tf32: Let GPUs round the operands of products in f32 to 10 bits, which is faster.
 
     Raises:
         RuntimeFailure: If a value is missing or does not fit, or the run fails.
     """
-    limit = program.device_memory if device_memory is None else device_memory
-    limits = {} if limit is None else {Tier.DEVICE: limit}
     backend = str(program.target) if program.target in (Target.CUDA, Target.ASCEND) else "cpu"
-    with Runtime(program.mesh.num_devices, backend=backend, threads=threads, tier_limits=limits) as runtime:
+    with Runtime(program.mesh.num_devices, backend=backend, threads=threads, graphs=graphs, tf32=tf32) as runtime:
+        for one in program.programs or (program,):
+            limit = one.device_memory if device_memory is None else device_memory
+            for device in _devices_of(one):
+                runtime.set_limit(Tier.DEVICE, limit, device=device)
         fed = feed(first_step) if feed is not None else {}
         launches = program_launches(runtime, program, _first(fed, values), own=fed)
         seconds: list[float] = []
@@ -155,7 +161,7 @@ def program_launches(
             dataclasses.replace(launch, group=number) for number, launches in enumerate(made) for launch in launches
         ]
     mesh = program.mesh
-    devices = [program.first_device + device for device in mesh.device_ids or range(mesh.num_devices)]
+    devices = _devices_of(program)
     columns = [split_array(_value(argument, values), argument.layout, mesh) for argument in program.arguments]
     tiers = [Tier.DEVICE if argument.tier is None else Tier.HOST for argument in program.arguments]
     loaded = runtime.load(program.program_file)
@@ -180,6 +186,12 @@ def program_launches(
             )
         )
     return launches
+
+
+def _devices_of(program: CompiledProgram) -> list[int]:
+    """The devices that run a program of one mesh, in the order of their places in it."""
+    mesh = program.mesh
+    return [program.first_device + device for device in mesh.device_ids or range(mesh.num_devices)]
 
 
 def _value(argument: CompiledTensor, values: Mapping[str, Array] | Callable[[str], Array]) -> Array:

@@ -113,7 +113,7 @@ def fit_memory(
         except CompilationError as error:
             refusal = error
             continue
-        found.append(MemoryPlan(candidate, capacity, peak, _device_peak(module, measured), figures, remarks))
+        found.append(MemoryPlan(candidate, capacity, peak, device_peak(module, measured), figures, remarks))
         if figures["wait_in_s"] + figures["wait_out_s"] <= _EXPOSED * figures["step_s"]:
             break
     if found:
@@ -153,7 +153,7 @@ def _fit(
             too_little = room
             room = (max(too_little, fits) + too_much) // 2
             continue
-        peak = _device_peak(candidate)
+        peak = device_peak(candidate)
         if peak <= capacity:
             found.append((candidate, peak, figures, (*prepared, *remarks)))
             # After much less room than there is, some of that may have been given up in vain.
@@ -313,8 +313,16 @@ def _bytes(kind: ir.Type) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
-def _device_peak(module: ir.Module, measured: Mapping[str, ir.Attribute] | None = None) -> int:
-    """The most that is on the device: what the entry allocates, and what its caller holds for it."""
+def device_peak(module: ir.Module, measured: Mapping[str, ir.Attribute] | None = None) -> int:
+    """The most that is on the device: what the entry allocates, and what its caller holds for it.
+
+    Args:
+        module: The program of one device.
+        measured: What each function allocates, if that is known already.
+
+    Raises:
+        CompilationError: The code generator refuses the program, or it allocates what is known only when it runs.
+    """
     peaks = (_peaks(module) if measured is None else measured).get(ENTRY)
     if peaks is None:
         raise CompilationError(
@@ -340,4 +348,4 @@ def tier_of(kind: ir.Type) -> str | None:
     return str(encoding).removeprefix("#offload.tier<").removesuffix(">").strip('"')
 
 
-__all__ = ["MemoryPlan", "fit_memory", "parse_size", "tier_of"]
+__all__ = ["MemoryPlan", "device_peak", "fit_memory", "parse_size", "tier_of"]

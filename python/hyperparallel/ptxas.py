@@ -12,7 +12,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,6 +26,8 @@ _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
+_KERNEL = re.compile(r"^\.visible \.entry (\w+)", re.MULTILINE)
+_ACCESS = re.compile(r"\b(ld|st)\.global(?:\.(?!v\d)[a-z]\w*)*?(?:\.v(\d))?\.[a-z]+(\d+)\s")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class KernelResources:
         spill_stores: Bytes that a thread spills to memory.
         spill_loads: Bytes that it reads back.
         shared_bytes: Memory that the threads of a block share.
+        loads: Instructions that read the device's memory, by how many bytes a thread gets at once.
+        stores: Those that write it.
     """
 
     name: str
@@ -46,6 +51,8 @@ class KernelResources:
     spill_stores: int
     spill_loads: int
     shared_bytes: int
+    loads: Mapping[int, int] = dataclasses.field(default_factory=dict[int, int])
+    stores: Mapping[int, int] = dataclasses.field(default_factory=dict[int, int])
 
 
 def read_architectures(text: str) -> tuple[str, ...]:
@@ -102,10 +109,27 @@ def assemble(ptx: Path, architectures: Sequence[str], threads: int = 0) -> list[
         MissingDependencyError: If there is no ``ptxas``.
         CompilationError: If it refuses the kernels.
     """
-    tool = find_ptxas()
+    tool, accesses = find_ptxas(), read_accesses(ptx.read_text(encoding="utf-8"))
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         jobs = [pool.submit(_assemble_for, tool, ptx, architecture) for architecture in architectures]
-        return [kernel for job in jobs for kernel in job.result()]
+        found = [kernel for job in jobs for kernel in job.result()]
+    return [dataclasses.replace(kernel, **accesses[kernel.name]) for kernel in found]
+
+
+def read_accesses(ptx: str) -> dict[str, dict[str, Mapping[int, int]]]:
+    """How wide the accesses of the device's memory are, by kernel: ``loads`` and ``stores``, each by bytes of a thread.
+
+    Args:
+        ptx: Kernels as text.
+    """
+    parts = _KERNEL.split(ptx)
+    found: dict[str, dict[str, Mapping[int, int]]] = {}
+    for name, body in zip(parts[1::2], parts[2::2], strict=True):
+        counts: dict[str, Counter[int]] = {"ld": Counter(), "st": Counter()}
+        for way, lanes, bits in _ACCESS.findall(body):
+            counts[way][int(lanes or 1) * int(bits) // 8] += 1
+        found[name] = {"loads": dict(sorted(counts["ld"].items())), "stores": dict(sorted(counts["st"].items()))}
+    return found
 
 
 def _assemble_for(tool: Path, ptx: Path, architecture: str) -> list[KernelResources]:
@@ -140,4 +164,4 @@ def _read_resources(text: str, architecture: str) -> list[KernelResources]:
     return sorted(found, key=lambda kernel: kernel.name)
 
 
-__all__ = ["DEFAULT_ARCHITECTURE", "KernelResources", "assemble", "find_ptxas", "read_architectures"]
+__all__ = ["DEFAULT_ARCHITECTURE", "KernelResources", "assemble", "find_ptxas", "read_accesses", "read_architectures"]

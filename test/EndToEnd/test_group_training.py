@@ -49,6 +49,11 @@ CASES: dict[str, tuple[str, Plan, dict[str, Any]]] = {
         Plan(mesh="pp=2", stages=4, schedule="interleaved_1f1b"),
         {**TINY, "microbatches": 3},
     ),
+    "four groups in turns, interleaved": (
+        "gpt2_train.py",
+        Plan(mesh="pp=4", stages=8, schedule="interleaved_1f1b"),
+        {**TINY, "layers": 8, "microbatches": 6},
+    ),
     "three devices and one": (
         "gpt2_train.py",
         Plan(groups={"a": "dp=3", "b": "dp=1"}, preset="data_parallel", schedule="1f1b"),
@@ -58,6 +63,11 @@ CASES: dict[str, tuple[str, Plan, dict[str, Any]]] = {
         "gpt2_train.py",
         Plan(mesh="pp=2,dp=2", preset="fsdp", schedule="1f1b"),
         {"microbatches": 2, "clip_norm": 0.5},
+    ),
+    "two stages, recomputed": (
+        "gpt2_train.py",
+        Plan(mesh="pp=2", schedule="1f1b"),
+        {**TINY, "microbatches": 3, "checkpoint": True, "clip_norm": 0.5},
     ),
     "llama, two stages, batch split": (
         "llama_train.py",

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Embeddings split along the vocabulary, and their backward: cases 16 and 17, executed on virtual devices."""
+"""Embeddings split along the vocabulary, their backward, and slices from computed places: cases 16 to 18, executed on
+virtual devices.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +42,37 @@ func.func @main(%rows: tensor<7x256xf32>, %tokens: tensor<7xi64>, %table: tensor
   %r = indexing.scatter_add %rows at %tokens into %table : tensor<7x256xf32>, tensor<7xi64> into tensor<64x256xf32>
   return %r : tensor<64x256xf32>
 }"""
+
+_CLAMPED = """
+  %zero = arith.constant 0 : index
+  %two = arith.constant 2 : index
+  %i = tensor.extract %start[] : tensor<i64>
+  %wanted = arith.index_cast %i : i64 to index
+  %high = arith.minsi %wanted, %two : index
+  %first = arith.maxsi %high, %zero : index"""
+"""The first of 6 columns out of 8, from where they end inside."""
+
+SLICES = {
+    "taken out": f"""
+func.func @main(%x: tensor<2x8xf32>, %start: tensor<i64>) -> tensor<2x6xf32> {{{_CLAMPED}
+  %r = tensor.extract_slice %x[0, %first] [2, 6] [1, 1] : tensor<2x8xf32> to tensor<2x6xf32>
+  return %r : tensor<2x6xf32>
+}}""",
+    "looked up": f"""
+#ij = affine_map<(i, j) -> (i, j)>
+func.func @main(%x: tensor<2x8xf32>, %start: tensor<i64>) -> tensor<2x6xf32> {{{_CLAMPED}
+  %e = tensor.empty() : tensor<2x6xf32>
+  %r = linalg.generic {{indexing_maps = [#ij], iterator_types = ["parallel", "parallel"]}} outs(%e : tensor<2x6xf32>) {{
+  ^bb0(%o: f32):
+    %row = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %column = arith.addi %first, %j : index
+    %v = tensor.extract %x[%row, %column] : tensor<2x8xf32>
+    linalg.yield %v : f32
+  }} -> tensor<2x6xf32>
+  return %r : tensor<2x6xf32>
+}}""",
+}
 
 EXECUTIONS = (
     (Executor.REFERENCE, Padding.LARGE),
@@ -121,3 +154,15 @@ def test_updates_without_a_row_are_dropped() -> None:
     assert wanted.tobytes() == expected.tobytes()
     run = run_sharded(BACKWARD, inputs, {"a": 3}, [None, None], [[["a"], []]], executor=Executor.RUNTIME)
     assert run.results[0].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("start", [7, 1, -3])
+@pytest.mark.parametrize("how", SLICES)
+def test_case_18_a_slice_whose_start_runs_over_the_end(how: str, start: int) -> None:
+    """It is clamped in the whole tensor: of columns over two devices, those from 2 to 7."""
+    x = numbers([2, 8])
+    inputs = [x, np.array(start, np.int64)]
+    first = min(max(start, 0), 2)
+    for executor, padding in EXECUTIONS:
+        run = run_sharded(SLICES[how], inputs, {"a": 2}, [[[], ["a"]], None], executor=executor, padding=padding)
+        np.testing.assert_array_equal(run.results[0], x[:, first : first + 6])

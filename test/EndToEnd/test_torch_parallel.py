@@ -24,9 +24,10 @@ def test_a_plan_is_less_than_two_fifths_of_the_script(script: str) -> None:
     assert 0 < plan_lines(script) <= 0.4 * parallel_lines(script)
 
 
-def test_what_is_counted_trains_as_one_process_does() -> None:
+@pytest.mark.parametrize("script", ["pipeline_tensor", "expert_parallel"])
+def test_what_is_counted_trains_as_one_process_does(script: str) -> None:
     pytest.importorskip("torch.distributed.pipelining", reason="torch has no pipelining here")
-    command = [sys.executable, str(FOLDER / "harness.py"), "pipeline_tensor"]
+    command = [sys.executable, str(FOLDER / "harness.py"), script]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stderr[-2000:]
     shown = json.loads(run.stdout)

@@ -182,7 +182,15 @@ def _distance(left: Any, right: Any) -> float:
     return float(np.sqrt(np.mean(np.square(np.asarray(left, np.float64) - np.asarray(right, np.float64)))))
 
 
-def test_bf16_with_master_weights(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("plan", "mesh", "more"),
+    [
+        (Plan(preset="megatron"), "dp=2,tp=2", {}),
+        (Plan(mesh="pp=2", schedule="1f1b"), None, {"microbatches": 2, "checkpoint": True}),
+    ],
+    ids=["batch and tensors split", "two stages, recomputed"],
+)
+def test_bf16_with_master_weights(plan: Plan, mesh: str | None, more: Mapping[str, Any], tmp_path: Path) -> None:
     """Forward and backward in bf16, parameters updated in f32: every parameter is as near to a training in f32 as
     PyTorch's own in bf16 is.
 
@@ -193,12 +201,12 @@ def test_bf16_with_master_weights(tmp_path: Path) -> None:
     from hyperparallel.frontend.training import import_training
     from hyperparallel.frontend.training_reference import train
 
-    loaded = load_model_file(EXAMPLES / "gpt2_train.py", {"dtype": "bf16"})
+    loaded = load_model_file(EXAMPLES / "gpt2_train.py", {"dtype": "bf16", **more})
     assert loaded.training is not None
     training = dataclasses.replace(loaded.training, optimizer=torch.optim.SGD(loaded.module.parameters(), lr=0.5))
     model = import_training(loaded.module, loaded.args, loaded.kwargs, training=training)
     inputs = example_inputs(loaded)
-    program = compile_model(model, Plan(preset="megatron"), "dp=2,tp=2", tmp_path / "program")
+    program = compile_model(model, plan, mesh, tmp_path / "program")
     run = run_compiled(
         program, lambda name: inputs[name] if name in inputs else np.array(model.weight(name)), repeat=STEPS
     )

@@ -13,6 +13,7 @@ pytest.importorskip("hyperparallel._hyperparallel", reason="the compiled parts a
 
 from hyperparallel import offload
 from hyperparallel.offload import Link, Operation, Problem, Storage, Tier
+from hyperparallel.testing import offload_baselines as baselines
 from hyperparallel.testing import offload_oracles as oracles
 
 
@@ -72,6 +73,17 @@ def test_plans_are_safe_and_no_faster_than_the_bounds(problem: Problem) -> None:
     assert plan.seconds >= oracles.fluid_bound(problem) - 1e-6
     if max(oracles.live_bytes(problem)) <= problem.capacity:
         assert plan.spills == ()
+
+
+@given(steps())
+@settings(max_examples=60, deadline=None)
+def test_plans_are_never_worse_than_doing_nothing_or_waiting_for_every_copy(problem: Problem) -> None:
+    plan = offload.plan(problem)
+    if max(oracles.live_bytes(problem)) <= problem.capacity:
+        assert plan.seconds == offload.execute(problem, []).seconds
+    waiting = baselines.synchronous(problem)
+    assert waiting.seconds == pytest.approx(waiting.compute_seconds + waiting.waits_out + waiting.waits_in)
+    assert plan.seconds <= waiting.seconds * (1 + 1e-12)
 
 
 @given(steps())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("hyperparallel._hyperparallel", reason="the compiled parts are not built")
 
-from hyperparallel.offload import Link, Problem, Tier
+from hyperparallel.offload import Link, OffloadError, Problem, Tier
 from hyperparallel.simulator import Trace
 from hyperparallel.simulator.traces import Operation
+from hyperparallel.testing import offload_baselines as baselines
 from hyperparallel.testing import offload_oracles as oracles
 from hyperparallel.testing.offload_steps import plan_step
 
@@ -58,5 +60,8 @@ def test_the_simulator_sees_what_was_planned(step: tuple[Trace, Problem]) -> Non
     assert planned.moved_bytes == planned.figures["bytes_in"] + planned.figures["bytes_out"]
     assert planned.timeline.seconds == pytest.approx(planned.figures["step_s"], rel=1e-9)
     assert planned.timeline.seconds >= planned.figures["lower_bound_s"] * (1 - 1e-9)
+    # Copies that are all waited for are never faster, wherever there is room for them.
+    with contextlib.suppress(OffloadError):
+        assert planned.timeline.seconds <= baselines.synchronous(problem).seconds * (1 + 1e-9)
     room = {tier.name: tier.capacity for tier in problem.tiers}
     assert all(use.peak <= room[use.name] for use in planned.timeline.tiers if use.name in room)

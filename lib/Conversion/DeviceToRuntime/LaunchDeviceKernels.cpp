@@ -93,7 +93,10 @@ static void callLibrary(func::CallOp call, func::FuncOp function) {
   }
   Value buffers = runtime.stackWords(call.getNumOperands());
   for (auto [number, operand] : llvm::enumerate(call.getOperands()))
-    runtime.storeWord(runtime.pointerTo(operand), buffers, number);
+    runtime.storeWord(isa<MemRefType>(operand.getType())
+                          ? runtime.pointerTo(operand)
+                          : operand,
+                      buffers, number);
   ArrayRef<int64_t> words =
       function->getAttrOfType<DenseI64ArrayAttr>("hp.words").asArrayRef();
   runtime.call("hp_rt_library",

@@ -172,7 +172,7 @@ static int64_t getReduction(Reduction kind) {
   llvm_unreachable("unknown reduction");
 }
 
-/// The call for a collective or its `_start` form; `out` is the result's type.
+/// The call for a collective; `out` is the result's type.
 static RuntimeCollective getCall(Operation *op, RankedTensorType in,
                                  RankedTensorType out) {
   int64_t dtype = *getRuntimeDtype(in.getElementType());
@@ -220,24 +220,11 @@ static RuntimeCollective getCall(Operation *op, RankedTensorType in,
   };
   return llvm::TypeSwitch<Operation *, RuntimeCollective>(op)
       .Case([&](AllGatherOp c) { return gather(c, "hp_rt_all_gather"); })
-      .Case([&](AllGatherStartOp c) {
-        return gather(c, "hp_rt_all_gather_start");
-      })
       .Case([&](AllReduceOp c) { return reduce(c, "hp_rt_all_reduce"); })
-      .Case([&](AllReduceStartOp c) {
-        return reduce(c, "hp_rt_all_reduce_start");
-      })
       .Case(
           [&](ReduceScatterOp c) { return scatter(c, "hp_rt_reduce_scatter"); })
-      .Case([&](ReduceScatterStartOp c) {
-        return scatter(c, "hp_rt_reduce_scatter_start");
-      })
       .Case([&](AllToAllOp c) { return exchange(c, "hp_rt_all_to_all"); })
-      .Case([&](AllToAllStartOp c) {
-        return exchange(c, "hp_rt_all_to_all_start");
-      })
       .Case([&](PermuteOp c) { return permute(c, "hp_rt_permute"); })
-      .Case([&](PermuteStartOp c) { return permute(c, "hp_rt_permute_start"); })
       .Case([&](HaloExchangeOp c) {
         auto [outer, size, inner] = splitShape(in, c.getDim());
         return makeCall("hp_rt_halo_exchange",
@@ -262,14 +249,12 @@ public:
   explicit Rewriter(ModuleOp module) : module(module), symbols(module) {}
 
   void rewriteCollective(Operation *op);
-  void rewriteStart(Operation *op);
   void rewriteAxisIndex(AxisIndexOp op);
   void rewriteSliceLocal(SliceLocalOp op);
 
 private:
   func::FuncOp getFunction(Operation *op, RankedTensorType in,
-                           RankedTensorType out, bool isStart);
-  func::FuncOp getWaitFunction(Location loc, Type in, Type out);
+                           RankedTensorType out);
   Value axisNumber(OpBuilder &builder, Location loc, const Group &group);
 
   ModuleOp module;
@@ -297,38 +282,29 @@ static Value allocate(OpBuilder &builder, Location loc, RankedTensorType type) {
 }
 
 func::FuncOp Rewriter::getFunction(Operation *op, RankedTensorType in,
-                                   RankedTensorType out, bool isStart) {
+                                   RankedTensorType out) {
   RuntimeCollective call = getCall(op, in, out);
   func::FuncOp &known = functions[call.key];
   if (known)
     return known;
-  MLIRContext *context = module.getContext();
   Location loc = op->getLoc();
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto pointer = LLVM::LLVMPointerType::get(context);
-  SmallVector<Type> results;
-  if (isStart)
-    results.push_back(pointer);
   auto function = func::FuncOp::create(
       builder, loc, op->getName().stripDialect(),
-      builder.getFunctionType({getBufferType(in), getBufferType(out)},
-                              results));
+      builder.getFunctionType({getBufferType(in), getBufferType(out)}, {}));
   function.setPrivate();
-  if (!isStart) {
-    function->setAttr(stream::StreamDialect::kOfAttrName, getStream(op));
-    function.setArgAttr(0, stream::StreamDialect::kAccessAttrName,
-                        builder.getStringAttr("read"));
-    function.setArgAttr(1, stream::StreamDialect::kAccessAttrName,
-                        builder.getStringAttr("write"));
-  }
+  function->setAttr(stream::StreamDialect::kOfAttrName, getStream(op));
+  function.setArgAttr(0, stream::StreamDialect::kAccessAttrName,
+                      builder.getStringAttr("read"));
+  function.setArgAttr(1, stream::StreamDialect::kAccessAttrName,
+                      builder.getStringAttr("write"));
   builder.setInsertionPointToStart(function.addEntryBlock());
   RuntimeCallBuilder runtime(builder, loc);
   SmallVector<Value> arguments = {runtime.pointerTo(function.getArgument(0)),
                                   runtime.pointerTo(function.getArgument(1))};
   llvm::append_range(arguments, call.writeArguments(runtime));
-  Value future = runtime.call(call.name, arguments, isStart ? pointer : Type());
-  func::ReturnOp::create(builder, loc,
-                         isStart ? ValueRange(future) : ValueRange());
+  runtime.call(call.name, arguments);
+  func::ReturnOp::create(builder, loc);
   function->remove();
   symbols.insert(function);
   return known = function;
@@ -341,54 +317,9 @@ void Rewriter::rewriteCollective(Operation *op) {
   auto out = cast<RankedTensorType>(op->getResult(0).getType());
   Value source = toBuffer(builder, loc, op->getOperand(0));
   Value target = allocate(builder, loc, out);
-  func::CallOp::create(builder, loc, getFunction(op, in, out, false),
+  func::CallOp::create(builder, loc, getFunction(op, in, out),
                        ValueRange{source, target});
   op->getResult(0).replaceAllUsesWith(toTensor(builder, loc, target, out));
-  op->erase();
-}
-
-func::FuncOp Rewriter::getWaitFunction(Location loc, Type in, Type out) {
-  std::string key = "wait";
-  llvm::raw_string_ostream(key) << in << out;
-  func::FuncOp &known = functions[key];
-  if (known)
-    return known;
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto pointer = LLVM::LLVMPointerType::get(module.getContext());
-  auto function = func::FuncOp::create(
-      builder, loc, "wait", builder.getFunctionType({pointer, in, out}, {}));
-  function.setPrivate();
-  builder.setInsertionPointToStart(function.addEntryBlock());
-  RuntimeCallBuilder(builder, loc)
-      .call("hp_rt_wait", {function.getArgument(0)});
-  func::ReturnOp::create(builder, loc);
-  function->remove();
-  symbols.insert(function);
-  return known = function;
-}
-
-void Rewriter::rewriteStart(Operation *op) {
-  OpBuilder builder(op);
-  Location loc = op->getLoc();
-  Value input = op->getOperand(0);
-  auto in = cast<RankedTensorType>(input.getType());
-  auto out = cast<FutureType>(op->getResult(0).getType()).getValueType();
-  Value source = toBuffer(builder, loc, input);
-  Value target = allocate(builder, loc, out);
-  auto call = func::CallOp::create(builder, loc, getFunction(op, in, out, true),
-                                   ValueRange{source, target});
-  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
-    auto done = cast<DoneOp>(user);
-    builder.setInsertionPoint(done);
-    Value again = toBuffer(builder, done.getLoc(), input);
-    func::CallOp::create(
-        builder, done.getLoc(),
-        getWaitFunction(done.getLoc(), again.getType(), target.getType()),
-        ValueRange{call.getResult(0), again, target});
-    done.getResult().replaceAllUsesWith(
-        toTensor(builder, done.getLoc(), target, out));
-    done->erase();
-  }
   op->erase();
 }
 
@@ -464,11 +395,6 @@ void Rewriter::rewriteSliceLocal(SliceLocalOp op) {
 // Pass
 //===----------------------------------------------------------------------===//
 
-static bool isStart(Operation *op) {
-  return isa<AllGatherStartOp, AllReduceStartOp, ReduceScatterStartOp,
-             AllToAllStartOp, PermuteStartOp>(op);
-}
-
 static bool isCollective(Operation *op) {
   return isa<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp, PermuteOp,
              HaloExchangeOp>(op);
@@ -492,10 +418,9 @@ struct ConvertHyperShardToRuntimePass
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     WalkResult walked = getOperation().walk([&](Operation *op) {
-      if (!isa<HyperShardDialect>(op->getDialect()) || isa<MeshOp, DoneOp>(op))
+      if (!isa<HyperShardDialect>(op->getDialect()) || isa<MeshOp>(op))
         return WalkResult::advance();
-      if (!isCollective(op) && !isStart(op) &&
-          !isa<AxisIndexOp, SliceLocalOp>(op)) {
+      if (!isCollective(op) && !isa<AxisIndexOp, SliceLocalOp>(op)) {
         op->emitError("expected the program of one device but got ")
             << op->getName() << "; run hypershard-partition-program first";
         return WalkResult::interrupt();
@@ -513,8 +438,6 @@ struct ConvertHyperShardToRuntimePass
         rewriter.rewriteAxisIndex(index);
       else if (auto slice = dyn_cast<SliceLocalOp>(op))
         rewriter.rewriteSliceLocal(slice);
-      else if (isStart(op))
-        rewriter.rewriteStart(op);
       else
         rewriter.rewriteCollective(op);
       ++numConverted;

@@ -11,10 +11,9 @@
 //
 //   1. A constant is uploaded to a buffer where it is read. One of a single
 //      number stays, where only linalg ops read it.
-//   2. An op whose body loads from a buffer, at an index that it computes, is
-//      cut in three: the index, as an op of its own that keeps the assertions;
-//      the rows that are meant, gathered by an operator; what is done with
-//      them. Loops that only run along the end of the buffer are its rows.
+//      A number that is known when the program runs is written to a buffer.
+//   2. Reads and sums at computed places are operators (SplitGathers.cpp,
+//      ScatterLoops.cpp).
 //   3. What moves elements and computes nothing, between buffers of which one
 //      has gaps or is visited in another order, is a copy by an operator.
 //   4. Other ops get copies without gaps, in the order of their loops: Ascend's
@@ -24,17 +23,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/LinalgToHFusion/LibraryCalls.h"
+#include "lib/Conversion/LinalgToHFusion/WholeBuffers.h"
 #include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
 #include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
 #include "lib/Conversion/Passes.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 namespace mlir::hyperparallel {
 #define GEN_PASS_DEF_CALLLIBRARY
@@ -45,12 +42,6 @@ using namespace mlir;
 using linalg::LinalgOp;
 
 namespace mlir::hyperparallel {
-
-static Value allocate(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape,
-                      Type element) {
-  return memref::AllocOp::create(builder, loc, MemRefType::get(shape, element),
-                                 builder.getI64IntegerAttr(64));
-}
 
 //===----------------------------------------------------------------------===//
 // Constants
@@ -73,8 +64,8 @@ static void placeConstants(func::FuncOp function, LibraryCalls &library) {
       continue;
     OpBuilder builder(constant->getBlock(), ++constant->getIterator());
     auto type = cast<MemRefType>(constant.getType());
-    Value buffer = allocate(builder, constant.getLoc(), type.getShape(),
-                            type.getElementType());
+    Value buffer = allocateBuffer(builder, constant.getLoc(), type.getShape(),
+                                  type.getElementType());
     library.call(builder, constant.getLoc(), "upload",
                  {packedView(constant, type.getShape()),
                   packedView(buffer, type.getShape())});
@@ -86,264 +77,112 @@ static void placeConstants(func::FuncOp function, LibraryCalls &library) {
 }
 
 //===----------------------------------------------------------------------===//
-// Gathers
+// Numbers
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// How a load in a body is a gather of rows.
-struct Gather {
-  memref::LoadOp load;
-  /// Loops along the end of the buffer, and all others.
-  SmallVector<unsigned> along, domain;
-  size_t numLeading = 0; ///< indices that say which row
-  int64_t rows = 1, length = 1;
-};
-} // namespace
-
-static Gather describe(LinalgOp op, memref::LoadOp load) {
-  Gather gather{load, {}, {}, load.getIndices().size(), 1, 1};
-  SmallVector<int64_t> extents = op.getStaticLoopRanges();
-  auto type = load.getMemRefType();
-  while (gather.numLeading > 0) {
-    auto index = load.getIndices()[gather.numLeading - 1]
-                     .getDefiningOp<linalg::IndexOp>();
-    if (!index ||
-        type.getDimSize(gather.numLeading - 1) != extents[index.getDim()] ||
-        llvm::is_contained(gather.along, index.getDim()))
-      break;
-    gather.along.insert(gather.along.begin(), index.getDim());
-    --gather.numLeading;
+/// The number's bits as a word, written where the number is made.
+static Value toBits(OpBuilder &builder, Location loc, Value number) {
+  Type type = number.getType(), word = builder.getI64Type();
+  if (type.isIndex())
+    return arith::IndexCastOp::create(builder, loc, word, number);
+  if (isa<FloatType>(type)) {
+    type = builder.getIntegerType(type.getIntOrFloatBitWidth());
+    number = arith::BitcastOp::create(builder, loc, type, number);
   }
-  for (unsigned loop = 0; loop < extents.size(); ++loop)
-    if (!llvm::is_contained(gather.along, loop))
-      gather.domain.push_back(loop);
-  for (auto [position, size] : llvm::enumerate(type.getShape()))
-    (position < gather.numLeading ? gather.rows : gather.length) *= size;
-  return gather;
+  if (type == word)
+    return number;
+  return type.isInteger(1)
+             ? Value(arith::ExtUIOp::create(builder, loc, word, number))
+             : Value(arith::ExtSIOp::create(builder, loc, word, number));
 }
 
-/// Ops of the body that the values need, in order.
-static SetVector<Operation *> sliceOf(LinalgOp op, ArrayRef<Value> values) {
-  SetVector<Operation *> slice;
-  SmallVector<Value> pending = llvm::to_vector(values);
-  while (!pending.empty()) {
-    Operation *def = pending.pop_back_val().getDefiningOp();
-    if (!def || def->getBlock() != op.getBlock() || !slice.insert(def))
-      continue;
-    llvm::append_range(pending, def->getOperands());
-  }
-  SetVector<Operation *> ordered;
-  for (Operation &inner : *op.getBlock())
-    if (slice.contains(&inner))
-      ordered.insert(&inner);
-  return ordered;
-}
-
-/// Writes the op that computes the number of the row for each place of the
-/// domain, and returns the buffer of the numbers.
-static FailureOr<Value> writeRowNumbers(OpBuilder &builder, LinalgOp op,
-                                        Gather gather) {
-  Location loc = op.getLoc();
-  MLIRContext *context = op.getContext();
-  SmallVector<int64_t> extents = op.getStaticLoopRanges(), shape;
-  // Loops of the domain are renumbered.
-  SmallVector<AffineExpr> renumbered(extents.size());
-  for (auto [number, loop] : llvm::enumerate(gather.domain)) {
-    renumbered[loop] = getAffineDimExpr(number, context);
-    shape.push_back(extents[loop]);
-  }
-  SmallVector<Value> wanted(gather.load.getIndices().take_front(
-      static_cast<unsigned>(gather.numLeading)));
-  SmallVector<cf::AssertOp> assertions;
-  for (auto assertion : op.getBlock()->getOps<cf::AssertOp>())
-    assertions.push_back(assertion);
-  for (cf::AssertOp assertion : assertions)
-    wanted.push_back(assertion.getArg());
-  SetVector<Operation *> slice = sliceOf(op, wanted);
-
-  SmallVector<Value> inputs;
-  SmallVector<AffineMap> maps;
-  SmallVector<BlockArgument> arguments;
-  for (OpOperand *input : op.getDpsInputOperands()) {
-    BlockArgument argument = op.getMatchingBlockArgument(input);
-    bool isUsed = llvm::any_of(argument.getUsers(), [&](Operation *user) {
-      return slice.contains(user);
-    });
-    isUsed |= llvm::is_contained(wanted, argument);
-    if (!isUsed)
-      continue;
-    AffineMap map = op.getMatchingIndexingMap(input);
-    for (unsigned loop : gather.along)
-      if (map.isFunctionOfDim(loop))
-        return gather.load.emitError("expected the index of a row that does "
-                                     "not depend on the place in the row");
-    maps.push_back(map.replaceDimsAndSymbols(renumbered, {}, shape.size(), 0));
-    inputs.push_back(input->get());
-    arguments.push_back(argument);
-  }
-  maps.push_back(builder.getMultiDimIdentityMap(shape.size()));
-  Value numbers = allocate(builder, loc, shape, builder.getI64Type());
-  SmallVector<utils::IteratorType> iterators(shape.size(),
-                                             utils::IteratorType::parallel);
-  ArrayRef<int64_t> sizes = gather.load.getMemRefType().getShape();
-  linalg::GenericOp::create(
-      builder, loc, TypeRange(), inputs, numbers, maps, iterators,
-      [&](OpBuilder &inside, Location, ValueRange values) {
-        IRMapping mapping;
-        for (auto [argument, value] : llvm::zip(arguments, values.drop_back(1)))
-          mapping.map(argument, value);
-        for (Operation *inner : slice) {
-          auto index = dyn_cast<linalg::IndexOp>(inner);
-          if (!index) {
-            inside.clone(*inner, mapping);
-            continue;
-          }
-          auto dim =
-              dyn_cast_or_null<AffineDimExpr>(renumbered[index.getDim()]);
-          // What runs along a row is not asked for here.
-          if (dim)
-            mapping.map(index.getResult(), linalg::IndexOp::create(
-                                               inside, loc, dim.getPosition()));
-        }
-        for (cf::AssertOp assertion : assertions)
-          inside.clone(*assertion, mapping);
-        Value row = arith::ConstantIndexOp::create(inside, loc, 0);
-        for (size_t i = 0; i < gather.numLeading; ++i) {
-          Value index = mapping.lookupOrDefault(wanted[i]);
-          if (i == 0) {
-            row = index;
-            continue;
-          }
-          Value size = arith::ConstantIndexOp::create(inside, loc, sizes[i]);
-          row = arith::AddIOp::create(
-              inside, loc, arith::MulIOp::create(inside, loc, row, size),
-              index);
-        }
-        Value word =
-            arith::IndexCastOp::create(inside, loc, inside.getI64Type(), row);
-        linalg::YieldOp::create(inside, loc, word);
-      });
-  for (cf::AssertOp assertion : assertions)
-    assertion->erase();
-  return numbers;
-}
-
-/// Gives the op what its body loaded as one more operand.
-static linalg::GenericOp addOperand(linalg::GenericOp op, Value buffer,
-                                    AffineMap map, Value replaced) {
-  OpBuilder builder(op);
-  SmallVector<Value> inputs = llvm::to_vector(op.getInputs());
-  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  maps.insert(maps.begin() + static_cast<int64_t>(inputs.size()), map);
-  inputs.push_back(buffer);
-  auto made = linalg::GenericOp::create(builder, op.getLoc(), TypeRange(),
-                                        inputs, op.getOutputs(), maps,
-                                        op.getIteratorTypesArray());
-  Block *block = op.getBlock();
-  Type element = cast<MemRefType>(buffer.getType()).getElementType();
-  BlockArgument argument = block->insertArgument(
-      static_cast<unsigned>(inputs.size() - 1), element, op.getLoc());
-  replaced.replaceAllUsesWith(argument);
-  replaced.getDefiningOp()->erase();
-  made.getRegion().takeBody(op.getRegion());
-  op->erase();
-  return made;
-}
-
-static LogicalResult splitGather(linalg::GenericOp op, memref::LoadOp load,
-                                 LibraryCalls &library) {
-  Gather gather = describe(op, load);
-  Value table = load.getMemRef();
-  MLIRContext *context = op.getContext();
-  Location loc = op.getLoc();
-  OpBuilder builder(op);
-  if (op.getNumReductionLoops() != 0 || !load.getMemRefType().hasStaticShape())
-    return load.emitError("expected a gather of static shape in an op without "
-                          "reductions for a vendor's operator");
-  SmallVector<AffineExpr> results;
-  if (gather.numLeading == 0) {
-    // No row is chosen: the buffer is an operand like others.
-    for (unsigned loop : gather.along)
-      results.push_back(getAffineDimExpr(loop, context));
-    addOperand(op, table, AffineMap::get(op.getNumLoops(), 0, results, context),
-               load);
-    return success();
-  }
-  if (!isContiguous(load.getMemRefType())) {
-    Value packed = allocate(builder, loc, load.getMemRefType().getShape(),
-                            load.getMemRefType().getElementType());
-    library.copy(builder, loc, table, packed);
-    table = packed;
-  }
-  FailureOr<Value> numbers = writeRowNumbers(builder, op, gather);
-  if (failed(numbers))
-    return failure();
-  SmallVector<int64_t> extents = op.getStaticLoopRanges(), places, shape;
-  for (unsigned loop : gather.domain) {
-    places.push_back(extents[loop]);
-    results.push_back(getAffineDimExpr(loop, context));
-  }
-  shape = places;
-  for (unsigned loop : gather.along) {
-    shape.push_back(extents[loop]);
-    results.push_back(getAffineDimExpr(loop, context));
-  }
-  Value gathered =
-      allocate(builder, loc, shape, load.getMemRefType().getElementType());
-  SmallVector<int64_t> target = places;
-  target.push_back(gather.length);
-  library.call(builder, loc, "embedding",
-               {packedView(table, {gather.rows, gather.length}),
-                packedView(*numbers, places), packedView(gathered, target)});
-  addOperand(op, gathered,
-             AffineMap::get(op.getNumLoops(), 0, results, context), load);
-  return success();
-}
-
-static LogicalResult splitGathers(func::FuncOp function,
-                                  LibraryCalls &library) {
+/// A number that the host knows when the program runs, such as the device's
+/// place in the mesh, goes to a buffer, which ops that use it read.
+static void placeNumbers(func::FuncOp function, LibraryCalls &library) {
   SmallVector<linalg::GenericOp> ops;
   function.walk([&](linalg::GenericOp op) {
     if (!isRuntimeContraction(op))
       ops.push_back(op);
   });
+  DenseMap<Value, Value> placed;
   for (linalg::GenericOp op : ops) {
-    // Each split makes the op anew.
-    Operation *next = op->getNextNode();
-    for (auto load = op.getBlock()->getOps<memref::LoadOp>(); !load.empty();
-         load = op.getBlock()->getOps<memref::LoadOp>()) {
-      if (failed(splitGather(op, *load.begin(), library)))
-        return failure();
-      op = cast<linalg::GenericOp>(next->getPrevNode());
+    llvm::SetVector<Value> numbers;
+    for (Operation &inner : *op.getBlock())
+      for (Value operand : inner.getOperands())
+        if (operand.getType().isIntOrIndexOrFloat() &&
+            !op.getRegion().isAncestor(operand.getParentRegion()) &&
+            !matchPattern(operand, m_Constant()))
+          numbers.insert(operand);
+    for (Value number : numbers) {
+      Value &buffer = placed[number];
+      Location loc = op.getLoc();
+      bool isIndex = number.getType().isIndex();
+      if (!buffer) {
+        OpBuilder builder(op);
+        builder.setInsertionPointAfterValue(number);
+        buffer =
+            allocateBuffer(builder, loc, {},
+                           isIndex ? builder.getI64Type() : number.getType());
+        library.call(builder, loc, "fill", packedView(buffer, {1}),
+                     toBits(builder, loc, number));
+      }
+      Value element = addInput(
+          op, buffer, AffineMap::get(op.getNumLoops(), 0, op.getContext()));
+      OpBuilder inside = OpBuilder::atBlockBegin(op.getBlock());
+      if (isIndex)
+        element = arith::IndexCastOp::create(inside, loc, inside.getIndexType(),
+                                             element);
+      number.replaceUsesWithIf(element, [&](OpOperand &use) {
+        return use.getOwner()->getBlock() == op.getBlock() &&
+               use.getOwner() != element.getDefiningOp();
+      });
     }
   }
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
 // Gaps
 //===----------------------------------------------------------------------===//
 
+/// Adds to the loops' strides what an index moves by, where it is a sum of
+/// multiples of loops' numbers.
+static LogicalResult addStrides(AffineExpr index, int64_t stride,
+                                MutableArrayRef<int64_t> strides) {
+  if (auto dim = dyn_cast<AffineDimExpr>(index)) {
+    strides[dim.getPosition()] += stride;
+    return success();
+  }
+  if (auto constant = dyn_cast<AffineConstantExpr>(index))
+    return success(constant.getValue() == 0);
+  auto binary = dyn_cast<AffineBinaryOpExpr>(index);
+  if (!binary)
+    return failure();
+  if (binary.getKind() == AffineExprKind::Add)
+    return success(succeeded(addStrides(binary.getLHS(), stride, strides)) &&
+                   succeeded(addStrides(binary.getRHS(), stride, strides)));
+  auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+  if (binary.getKind() != AffineExprKind::Mul || !factor ||
+      factor.getValue() < 0)
+    return failure();
+  return addStrides(binary.getLHS(), stride * factor.getValue(), strides);
+}
+
 /// How an operator sees an operand of an op that moves elements: the loops are
-/// its dimensions. Fails where the loops are not.
+/// its dimensions. Fails where strides do not say it.
 static FailureOr<LibraryView> viewByLoops(LinalgOp op, OpOperand &operand) {
-  auto type = cast<MemRefType>(operand.get().getType());
+  auto type = dyn_cast<MemRefType>(operand.get().getType());
   SmallVector<int64_t> strides;
   int64_t offset = 0;
-  if (!type.hasStaticShape() ||
+  if (!type || !type.hasStaticShape() ||
       failed(type.getStridesAndOffset(strides, offset)) ||
       llvm::any_of(strides, ShapedType::isDynamic))
     return failure();
   LibraryView view{operand.get(), op.getStaticLoopRanges(),
                    SmallVector<int64_t>(op.getNumLoops(), 0)};
   AffineMap map = op.getMatchingIndexingMap(&operand);
-  for (auto [expr, stride] : llvm::zip_equal(map.getResults(), strides)) {
-    if (auto dim = dyn_cast<AffineDimExpr>(expr))
-      view.strides[dim.getPosition()] += stride;
-    else if (auto constant = dyn_cast<AffineConstantExpr>(expr);
-             !constant || constant.getValue() != 0)
+  for (auto [expr, stride] : llvm::zip_equal(map.getResults(), strides))
+    if (failed(addStrides(expr, stride, view.strides)))
       return failure();
-  }
   return view;
 }
 
@@ -368,48 +207,59 @@ static bool hasGaps(Value value) {
   return type && !isContiguous(type);
 }
 
-/// True if the loops along the dimensions are in order.
+/// True if every dimension is visited by a loop of its own, and the loops are
+/// in order.
 static bool isInOrder(AffineMap map) {
   int64_t before = -1;
   for (AffineExpr expr : map.getResults()) {
+    if (isa<AffineConstantExpr>(expr))
+      continue;
     auto dim = dyn_cast<AffineDimExpr>(expr);
-    if (dim && dim.getPosition() < before)
+    if (!dim || dim.getPosition() <= before)
       return false;
-    before = dim ? dim.getPosition() : before;
+    before = dim.getPosition();
   }
   return true;
 }
 
-/// Gives an operand that is visited in another order a buffer in the order of
-/// the loops. What is no permutation stays, and is reported later.
+/// True if every place is visited at most once.
+static bool isOneToOne(AffineMap map) {
+  llvm::SmallBitVector seen(map.getNumDims());
+  for (AffineExpr expr : map.getResults()) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    if (isa<AffineConstantExpr>(expr))
+      continue;
+    if (!dim || seen.test(dim.getPosition()))
+      return false;
+    seen.set(dim.getPosition());
+  }
+  return true;
+}
+
+/// Gives an operand that is visited in another order, or by sums of loops, a
+/// buffer in the order of the loops. What strides cannot say stays, and is
+/// reported later.
 static void orderOperand(linalg::GenericOp op, OpOperand &operand,
                          LibraryCalls &library) {
-  auto type = dyn_cast<MemRefType>(operand.get().getType());
   AffineMap map = op.getMatchingIndexingMap(&operand);
-  SmallVector<int64_t> strides, extents = op.getStaticLoopRanges();
-  int64_t offset = 0;
-  if (!type || !type.hasStaticShape() || isInOrder(map) ||
-      failed(type.getStridesAndOffset(strides, offset)) ||
-      llvm::any_of(strides, ShapedType::isDynamic))
+  if (isInOrder(map) || (op.isDpsInit(&operand) && !isOneToOne(map)))
+    return;
+  FailureOr<LibraryView> byLoops = viewByLoops(op, operand);
+  if (failed(byLoops))
     return;
   LibraryView view{operand.get(), {}, {}};
   SmallVector<AffineExpr> inOrder;
-  for (unsigned loop = 0; loop < extents.size(); ++loop)
-    for (auto [expr, stride] : llvm::zip_equal(map.getResults(), strides))
-      if (expr == getAffineDimExpr(loop, op.getContext())) {
-        inOrder.push_back(expr);
-        view.sizes.push_back(extents[loop]);
-        view.strides.push_back(stride);
-      }
-  size_t numFixed = llvm::count_if(map.getResults(), [](AffineExpr expr) {
-    auto constant = dyn_cast<AffineConstantExpr>(expr);
-    return constant && constant.getValue() == 0;
-  });
-  if (inOrder.size() + numFixed != map.getNumResults())
-    return;
+  for (unsigned loop = 0; loop < map.getNumDims(); ++loop) {
+    if (!map.isFunctionOfDim(loop))
+      continue;
+    inOrder.push_back(getAffineDimExpr(loop, op.getContext()));
+    view.sizes.push_back(byLoops->sizes[loop]);
+    view.strides.push_back(byLoops->strides[loop]);
+  }
   OpBuilder builder(op);
-  Value ordered =
-      allocate(builder, op.getLoc(), view.sizes, type.getElementType());
+  Value ordered = allocateBuffer(
+      builder, op.getLoc(), view.sizes,
+      cast<MemRefType>(operand.get().getType()).getElementType());
   if (op.payloadUsesValueFromOperand(&operand))
     library.call(builder, op.getLoc(), "copy",
                  {view, packedView(ordered, view.sizes)});
@@ -432,8 +282,10 @@ static bool moveByLibrary(LinalgOp op, LibraryCalls &library) {
   if (!source || (isOrdered && llvm::none_of(op->getOperands(), hasGaps)))
     return false;
   FailureOr<LibraryView> from = viewByLoops(op, *source);
-  FailureOr<LibraryView> to = viewByLoops(op, op.getDpsInitsMutable()[0]);
-  if (failed(from) || failed(to))
+  OpOperand &target = op.getDpsInitsMutable()[0];
+  FailureOr<LibraryView> to = viewByLoops(op, target);
+  if (failed(from) || failed(to) ||
+      !isOneToOne(op.getMatchingIndexingMap(&target)))
     return false;
   OpBuilder builder(op);
   library.call(builder, op.getLoc(), "copy", {*from, *to});
@@ -457,8 +309,8 @@ static LogicalResult closeGaps(LinalgOp op, LibraryCalls &library) {
                           "vendor's operators but got ")
              << type;
     OpBuilder builder(op);
-    Value packed =
-        allocate(builder, op.getLoc(), type.getShape(), type.getElementType());
+    Value packed = allocateBuffer(builder, op.getLoc(), type.getShape(),
+                                  type.getElementType());
     bool isRead = false;
     for (OpOperand &operand : op->getOpOperands())
       isRead |=
@@ -483,6 +335,8 @@ struct CallLibraryPass : impl::CallLibraryBase<CallLibraryPass> {
                              copy.getTarget());
       copy->erase();
     });
+    callScatters(function, library);
+    placeNumbers(function, library);
     placeConstants(function, library);
     if (failed(splitGathers(function, library)))
       return failure();

@@ -15,9 +15,13 @@
 //      again; unless there is one result, and every member is elementwise and
 //      visits that buffer in the same order. Otherwise the result goes to a
 //      buffer of its own, and is copied.
-//   3. Where a member has assertions, the last result is the number of one that
+//   3. What a buffer gets unchanged from another, an operator copies: Ascend's
+//      compiler refuses arguments as results.
+//   4. Where a member has assertions, the last result is the number of one that
 //      fails, which the operator `check` hands to the host.
-//   4. Equal fragments are written once.
+//   5. Fragments whose text's digest is in the module's `hp.refused` are cut in
+//      parts (FragmentCuts.cpp).
+//   6. Equal fragments are written once.
 //
 // Cost: that of grouping, and linear in ops.
 //
@@ -74,8 +78,12 @@ struct FormFragmentsPass : impl::FormFragmentsBase<FormFragmentsPass> {
   void runOnOperation() override;
   LogicalResult rewriteGroup(KernelGroup &group, StringRef parentName,
                              SymbolTable &symbols, LibraryCalls &library);
+  void callFragment(OpBuilder &builder, Location loc, StringRef text,
+                    ValueRange operands, StringRef parentName,
+                    SymbolTable &symbols);
   int32_t numberAssertion(StringRef text);
 
+  llvm::StringSet<> refused;           ///< digests of texts
   llvm::StringMap<func::FuncOp> known; ///< by text
   llvm::StringMap<int32_t> numbers;    ///< of assertions
   SmallVector<Attribute> assertions;
@@ -90,6 +98,33 @@ int32_t FormFragmentsPass::numberAssertion(StringRef text) {
   return entry->second;
 }
 
+/// The private function of a text, for these buffers.
+void FormFragmentsPass::callFragment(OpBuilder &builder, Location loc,
+                                     StringRef text, ValueRange operands,
+                                     StringRef parentName,
+                                     SymbolTable &symbols) {
+  auto [entry, isNew] = known.try_emplace(text);
+  func::FuncOp &fragment = entry->second;
+  auto signature = builder.getFunctionType(operands.getTypes(), {});
+  if (!isNew && fragment.getFunctionType() != signature)
+    isNew = true; // the same on buffers with other offsets
+  if (isNew) {
+    // Ascend's compiler appends numbers to names: so must not we.
+    std::string name =
+        ("fragment" + Twine(numNames++) + "_of_" + parentName).str();
+    fragment = func::FuncOp::create(loc, name, signature);
+    fragment.setPrivate();
+    fragment->setAttr("hp.kernel", builder.getUnitAttr());
+    fragment->setAttr("hp.geometry", builder.getDenseI64ArrayAttr({1, 1}));
+    fragment->setAttr("hp.fragment", builder.getStringAttr(text));
+    symbols.insert(fragment);
+    ++numFragments;
+  } else {
+    ++numShared;
+  }
+  func::CallOp::create(builder, loc, fragment, operands);
+}
+
 LogicalResult FormFragmentsPass::rewriteGroup(KernelGroup &group,
                                               StringRef parentName,
                                               SymbolTable &symbols,
@@ -100,65 +135,70 @@ LogicalResult FormFragmentsPass::rewriteGroup(KernelGroup &group,
   FragmentWriter writer(group, numberOf);
   if (failed(writer.write()))
     return failure();
-  SmallVector<Value> outputs, internal;
+  SmallVector<Value> outputs, internal, computed;
   for (Value buffer : writer.getWritten())
     (isInternal(buffer, group) ? internal : outputs).push_back(buffer);
+  auto findComputed = [&](Value output) {
+    return llvm::find_if(
+        computed, [&](Value other) { return writer.areEqual(output, other); });
+  };
+  for (Value output : outputs)
+    if (!writer.getUnchanged(output) && findComputed(output) == computed.end())
+      computed.push_back(output);
+  CutFragment cut = writer.finish(computed, refused);
+  numCuts += cut.parts.size() > 1;
 
   LinalgOp last = group.members.back().op;
   Location loc = last.getLoc();
   OpBuilder builder(last);
-  auto allocate = [&](ArrayRef<int64_t> shape, Type element) -> Value {
-    return memref::AllocOp::create(builder, loc,
-                                   MemRefType::get(shape, element),
-                                   builder.getI64IntegerAttr(64));
-  };
   SmallVector<Value> operands = llvm::to_vector(writer.getInputs());
   SmallVector<std::pair<Value, Value>> copies;
   for (Value output : outputs) {
+    auto type = cast<MemRefType>(output.getType());
     bool isRead = llvm::is_contained(writer.getInputs(), output);
     bool sharesMemory = llvm::any_of(writer.getInputs(), [&](Value input) {
       return input != output &&
              mayAlias(getBufferRoot(input), getBufferRoot(output));
     });
-    Value target = output;
+    Value source = writer.getUnchanged(output), target = output;
+    if (source == output)
+      continue;
+    if (auto *first = findComputed(output); !source && *first != output) {
+      copies.push_back(
+          {operands[writer.getInputs().size() + (first - computed.begin())],
+           output});
+      continue;
+    }
     if (sharesMemory ||
-        (isRead && (outputs.size() > 1 || !isElementwiseOn(output, group)))) {
-      auto type = cast<MemRefType>(output.getType());
-      target = allocate(type.getShape(), type.getElementType());
+        (isRead && (source || outputs.size() > 1 || cut.parts.size() > 1 ||
+                    !isElementwiseOn(output, group)))) {
+      target =
+          allocateBuffer(builder, loc, type.getShape(), type.getElementType());
       copies.push_back({target, output});
     }
-    operands.push_back(target);
+    if (source)
+      library.call(builder, loc, "copy",
+                   {packedView(source, type.getShape()),
+                    packedView(target, type.getShape())});
+    else
+      operands.push_back(target);
   }
   Value violation;
   if (writer.hasAssertions()) {
-    violation = allocate({1}, builder.getI32Type());
+    violation = allocateBuffer(builder, loc, {1}, builder.getI32Type());
     operands.push_back(violation);
   }
-  std::string text = writer.finish(outputs);
-  if (operands.size() > writer.getInputs().size()) {
-    auto [entry, isNew] = known.try_emplace(text);
-    func::FuncOp &fragment = entry->second;
-    SmallVector<Type> types;
-    for (Value operand : operands)
-      types.push_back(operand.getType());
-    auto signature = builder.getFunctionType(types, {});
-    if (!isNew && fragment.getFunctionType() != signature)
-      isNew = true; // the same on buffers with other offsets
-    if (isNew) {
-      // Ascend's compiler appends numbers to names: so must not we.
-      std::string name =
-          ("fragment" + Twine(numNames++) + "_of_" + parentName).str();
-      fragment = func::FuncOp::create(loc, name, signature);
-      fragment.setPrivate();
-      fragment->setAttr("hp.kernel", builder.getUnitAttr());
-      fragment->setAttr("hp.geometry", builder.getDenseI64ArrayAttr({1, 1}));
-      fragment->setAttr("hp.fragment", builder.getStringAttr(text));
-      symbols.insert(fragment);
-      ++numFragments;
-    } else {
-      ++numShared;
-    }
-    func::CallOp::create(builder, loc, fragment, operands);
+  bool hasResults = operands.size() > writer.getInputs().size();
+  for (const HFusionValue &temporary : cut.temporaries)
+    operands.push_back(
+        allocateBuffer(builder, loc, temporary.shape, temporary.element));
+  for (const FragmentPart &part : cut.parts) {
+    if (!hasResults)
+      break;
+    SmallVector<Value> taken;
+    for (size_t number : llvm::concat<const size_t>(part.reads, part.writes))
+      taken.push_back(operands[number]);
+    callFragment(builder, loc, part.text, taken, parentName, symbols);
   }
   for (auto [from, to] : copies)
     library.copy(builder, loc, from, to);
@@ -180,6 +220,11 @@ void FormFragmentsPass::runOnOperation() {
   numbers.clear();
   assertions.clear();
   numNames = 0;
+  refused.clear();
+  if (auto texts = getOperation()->getAttrOfType<ArrayAttr>("hp.refused"))
+    for (auto text : texts.getAsRange<StringAttr>())
+      refused.insert(text.getValue());
+  getOperation()->removeAttr("hp.refused");
   SmallVector<func::FuncOp> functions;
   for (auto function : getOperation().getOps<func::FuncOp>())
     if (!function.isExternal())

@@ -14,6 +14,8 @@
 //   3. A reduction is of what the combiner takes in, and is combined with the
 //      result's former value, unless that is neutral.
 //   4. Results are brought into their buffer's shape.
+//   5. Ascend's compiler fails at elementwise ops on tensors of no dimensions:
+//      they are done, and kept in buffers, as tensors of one element.
 //
 // Booleans are bytes in memory, and i1 between ops. Refused: f64, access that
 // is no permutation of loops, reductions by more than one combiner, scalars
@@ -30,23 +32,12 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using linalg::LinalgOp;
 
 namespace mlir::hyperparallel {
-
-static FailureOr<Type> checkElement(Operation *where, Type type) {
-  if (Type element = toElement(type))
-    return element;
-  return where->emitError("expected elements of i1, i8, i16, i32, i64, f16, "
-                          "bf16 or f32 for Ascend but got ")
-         << type << "; compute it in f32";
-}
 
 //===----------------------------------------------------------------------===//
 // Loops
@@ -66,6 +57,12 @@ HFusionValue FragmentWriter::spread(const LoopValue &value,
                        : function.broadcast(value.value, added, shape);
 }
 
+/// A value of no dimensions, but of one element.
+HFusionValue FragmentWriter::asOneElement(const HFusionValue &value) {
+  return value.isScalar ? function.fill(value, {1})
+                        : function.reshape(value, {1});
+}
+
 /// An elementwise op on values of different loops.
 FragmentWriter::LoopValue FragmentWriter::apply(StringRef op,
                                                 ArrayRef<LoopValue> operands,
@@ -81,14 +78,18 @@ FragmentWriter::LoopValue FragmentWriter::apply(StringRef op,
     return operand.value.isScalar;
   });
   SmallVector<HFusionValue> aligned;
-  for (const LoopValue &operand : operands)
-    aligned.push_back(operand.value.isScalar && takesScalars && !allScalars
-                          ? operand.value
-                          : spread(operand, result.loops));
-  SmallVector<int64_t> shape;
+  for (const LoopValue &operand : operands) {
+    bool staysScalar = operand.value.isScalar && takesScalars && !allScalars;
+    aligned.push_back(staysScalar            ? operand.value
+                      : result.loops.empty() ? asOneElement(operand.value)
+                                             : spread(operand, result.loops));
+  }
+  SmallVector<int64_t> shape, computed;
   for (unsigned loop : result.loops)
     shape.push_back(extents[loop]);
-  result.value = function.elementwise(op, aligned, shape, element);
+  computed = shape.empty() ? SmallVector<int64_t>{1} : shape;
+  result.value = function.reshape(
+      function.elementwise(op, aligned, computed, element), shape);
   return result;
 }
 
@@ -105,6 +106,12 @@ FragmentWriter::LoopValue FragmentWriter::truth(const LoopValue &value,
 // Buffers
 //===----------------------------------------------------------------------===//
 
+/// The shape of a buffer's tensor.
+static SmallVector<int64_t> shapeOf(MemRefType type) {
+  return type.getRank() == 0 ? SmallVector<int64_t>{1}
+                             : llvm::to_vector(type.getShape());
+}
+
 /// What is in a buffer: bytes for booleans.
 HFusionValue FragmentWriter::read(Value buffer) {
   auto [entry, isNew] = contents.try_emplace(buffer);
@@ -113,7 +120,7 @@ HFusionValue FragmentWriter::read(Value buffer) {
     Type element = toElement(type.getElementType());
     if (element.isInteger(1))
       element = IntegerType::get(element.getContext(), 8);
-    entry->second = function.addArgument(type.getShape(), element);
+    entry->second = function.addArgument(shapeOf(type), element);
     inputs.push_back(buffer);
   }
   return entry->second;
@@ -125,6 +132,8 @@ FragmentWriter::fromBuffer(HFusionValue value, AffineMap map,
                            Operation *where) {
   SmallVector<unsigned> loops;
   SmallVector<int64_t> shape;
+  if (map.getNumResults() == 0)
+    return LoopValue{function.reshape(value, {}), {}};
   for (auto [size, expr] : llvm::zip_equal(value.shape, map.getResults())) {
     auto dim = dyn_cast<AffineDimExpr>(expr);
     bool isFixed = isa<AffineConstantExpr>(expr) && size == 1;
@@ -175,301 +184,17 @@ LogicalResult FragmentWriter::toBuffer(LoopValue value, OpOperand &init) {
   if (value.value.element.isInteger(1))
     value = truth(value, one(IntegerType::get(type.getContext(), 8)),
                   one(IntegerType::get(type.getContext(), 8), 0));
-  HFusionValue tensor = spread(value, loops);
+  HFusionValue tensor =
+      loops.empty() ? asOneElement(value.value) : spread(value, loops);
   SmallVector<int64_t> permutation;
   for (unsigned loop : inOrder)
     permutation.push_back(llvm::find(loops, loop) - loops.begin());
   if (!llvm::is_sorted(inOrder))
     tensor = function.transpose(tensor, permutation);
-  contents[init.get()] = function.reshape(tensor, type.getShape());
+  contents[init.get()] = function.reshape(tensor, shapeOf(type));
   if (!llvm::is_contained(written, init.get()))
     written.push_back(init.get());
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Bodies
-//===----------------------------------------------------------------------===//
-
-FailureOr<FragmentWriter::LoopValue>
-FragmentWriter::evaluateConstant(Attribute attribute) {
-  auto value = dyn_cast<TypedAttr>(attribute);
-  if (!value || !isa<IntegerAttr, FloatAttr>(attribute))
-    return member.emitError("expected a number but got the constant ")
-           << attribute;
-  FailureOr<Type> element = checkElement(member, value.getType());
-  if (failed(element))
-    return failure();
-  if (value.getType().isIndex())
-    value = IntegerAttr::get(*element, cast<IntegerAttr>(value).getInt());
-  return LoopValue{function.constant(value), {}};
-}
-
-/// A constant buffer of one number.
-FailureOr<FragmentWriter::LoopValue> FragmentWriter::readNumber(Value buffer) {
-  auto op = buffer.getDefiningOp<memref::GetGlobalOp>();
-  auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(
-      op, op.getNameAttr());
-  auto value = dyn_cast_or_null<DenseElementsAttr>(
-      global ? global.getInitialValueAttr() : Attribute());
-  if (!value || !value.isSplat())
-    return op.emitError("expected a constant of one number here; run "
-                        "hp-call-library before");
-  return evaluateConstant(value.getSplatValue<Attribute>());
-}
-
-FailureOr<FragmentWriter::LoopValue>
-FragmentWriter::evaluateArgument(BlockArgument argument) {
-  OpOperand &operand = member->getOpOperand(argument.getArgNumber());
-  auto type = dyn_cast<MemRefType>(operand.get().getType());
-  if (!type)
-    return evaluate(operand.get());
-  if (auto element = checkElement(member, type.getElementType());
-      failed(element))
-    return failure();
-  if (operand.get().getDefiningOp<memref::GetGlobalOp>())
-    return readNumber(operand.get());
-  auto value = fromBuffer(read(operand.get()),
-                          member.getMatchingIndexingMap(&operand), member);
-  if (failed(value) || !type.getElementType().isInteger(1))
-    return value;
-  // Booleans are bytes in memory.
-  LoopValue zero{function.constant(one(value->value.element, 0)), {}};
-  return apply("hfusion.compare {compare_fn = #hfusion.compare_fn<vne>}",
-               {*value, zero}, type.getElementType());
-}
-
-FailureOr<FragmentWriter::LoopValue>
-FragmentWriter::evaluateCast(Operation *op) {
-  FailureOr<LoopValue> value = evaluate(op->getOperand(0));
-  FailureOr<Type> element = checkElement(op, op->getResult(0).getType());
-  if (failed(value) || failed(element))
-    return failure();
-  if (value->value.element == *element)
-    return value;
-  if (value->value.element.isInteger(1)) {
-    // As a signed number, true is -1.
-    bool isSigned =
-        isa<arith::ExtSIOp, arith::SIToFPOp, arith::IndexCastOp>(op);
-    return truth(*value, one(*element, isSigned ? -1 : 1), one(*element, 0));
-  }
-  if (isa<arith::ExtUIOp, arith::UIToFPOp, arith::FPToUIOp>(op))
-    return op->emitError("expected signed numbers for Ascend but got ")
-           << op->getName();
-  if (element->isInteger(1)) {
-    // The lowest bit.
-    LoopValue bit{function.constant(one(value->value.element)), {}};
-    LoopValue zero{function.constant(one(value->value.element, 0)), {}};
-    LoopValue lowest = apply(findElementwise("arith.andi"), {*value, bit},
-                             value->value.element, /*takesScalars=*/false);
-    return apply("hfusion.compare {compare_fn = #hfusion.compare_fn<vne>}",
-                 {lowest, zero}, *element);
-  }
-  StringRef rounding = isa<arith::FPToSIOp>(op)   ? "trunc"
-                       : isa<arith::TruncIOp>(op) ? "truncwithoverflow"
-                                                  : "rint";
-  LoopValue result = *value;
-  if (result.value.isScalar)
-    result.value = function.fill(result.value, {});
-  result.value = function.cast(result.value, *element, rounding);
-  return result;
-}
-
-/// True for a number of which the sign is known: for it, comparisons with and
-/// without sign are the same. Ascend's compiler has only the first for i64.
-static bool isNonNegative(Value value) {
-  if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
-    value = cast.getIn();
-  std::optional<int64_t> constant = getConstantIntValue(value);
-  return value.getDefiningOp<linalg::IndexOp>() || (constant && *constant >= 0);
-}
-
-/// The name of a predicate there, which compares like Python's operators: all
-/// but != are false where one is no number.
-static StringRef findPredicate(Operation *op) {
-  if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
-    switch (compare.getPredicate()) {
-    case arith::CmpFPredicate::OEQ:
-      return "veq";
-    case arith::CmpFPredicate::UNE:
-      return "vne";
-    case arith::CmpFPredicate::OLT:
-      return "vlt";
-    case arith::CmpFPredicate::OLE:
-      return "vle";
-    case arith::CmpFPredicate::OGT:
-      return "vgt";
-    case arith::CmpFPredicate::OGE:
-      return "vge";
-    default:
-      return "";
-    }
-  }
-  auto integers = cast<arith::CmpIOp>(op);
-  bool isSigned =
-      isNonNegative(integers.getLhs()) && isNonNegative(integers.getRhs());
-  switch (integers.getPredicate()) {
-  case arith::CmpIPredicate::eq:
-    return "veq";
-  case arith::CmpIPredicate::ne:
-    return "vne";
-  case arith::CmpIPredicate::slt:
-    return "vlt";
-  case arith::CmpIPredicate::sle:
-    return "vle";
-  case arith::CmpIPredicate::sgt:
-    return "vgt";
-  case arith::CmpIPredicate::sge:
-    return "vge";
-  case arith::CmpIPredicate::ult:
-    return isSigned ? "vlt" : "";
-  case arith::CmpIPredicate::ule:
-    return isSigned ? "vle" : "";
-  case arith::CmpIPredicate::ugt:
-    return isSigned ? "vgt" : "";
-  case arith::CmpIPredicate::uge:
-    return isSigned ? "vge" : "";
-  }
-  llvm_unreachable("all predicates are listed");
-}
-
-/// The predicate that is false where an unordered one is true: unordered or
-/// less is not (ordered and at least).
-static StringRef findOpposite(arith::CmpFPredicate predicate) {
-  switch (predicate) {
-  case arith::CmpFPredicate::ULT:
-    return "vge";
-  case arith::CmpFPredicate::ULE:
-    return "vgt";
-  case arith::CmpFPredicate::UGT:
-    return "vle";
-  case arith::CmpFPredicate::UGE:
-    return "vlt";
-  default:
-    return "";
-  }
-}
-
-FailureOr<FragmentWriter::LoopValue>
-FragmentWriter::evaluateComparison(Operation *op) {
-  FailureOr<LoopValue> left = evaluate(op->getOperand(0));
-  FailureOr<LoopValue> right = evaluate(op->getOperand(1));
-  if (failed(left) || failed(right))
-    return failure();
-  Type boolean = IntegerType::get(op->getContext(), 1);
-  auto compare = [&](StringRef predicate) {
-    return apply(("hfusion.compare {compare_fn = #hfusion.compare_fn<" +
-                  predicate + ">}")
-                     .str(),
-                 {*left, *right}, boolean, !left->value.isScalar);
-  };
-  auto floats = dyn_cast<arith::CmpFOp>(op);
-  if (StringRef predicate = findPredicate(op); !predicate.empty())
-    return compare(predicate);
-  StringRef opposite = floats ? findOpposite(floats.getPredicate()) : "";
-  if (opposite.empty())
-    return op->emitError("expected a comparison that Ascend has but got ")
-           << op->getName() << " with another predicate";
-  return apply("hfusion.elemwise_unary {fun = #hfusion.unary_fn<vnot>}",
-               compare(opposite), boolean);
-}
-
-/// Whole powers up to 4 are products: powers of negative numbers are defined,
-/// then.
-FailureOr<FragmentWriter::LoopValue>
-FragmentWriter::evaluatePower(Operation *op) {
-  FailureOr<LoopValue> base = evaluate(op->getOperand(0));
-  if (failed(base))
-    return failure();
-  Type element = base->value.element;
-  int64_t whole = -1;
-  APFloat number(0.0);
-  if (matchPattern(op->getOperand(1), m_ConstantFloat(&number))) {
-    APSInt integer(8, /*isUnsigned=*/false);
-    bool isExact = false;
-    if (number.convertToInteger(integer, APFloat::rmTowardZero, &isExact) ==
-            APFloat::opOK &&
-        isExact)
-      whole = integer.getSExtValue();
-  } else if (std::optional<int64_t> integer =
-                 getConstantIntValue(op->getOperand(1))) {
-    whole = *integer;
-  }
-  StringRef mul = findElementwise("arith.mulf");
-  if (whole >= 1 && whole <= 4) {
-    LoopValue result = *base;
-    for (int64_t i = 1; i < whole; ++i)
-      result = apply(mul, {result, *base}, element);
-    return result;
-  }
-  FailureOr<LoopValue> exponent = evaluate(op->getOperand(1));
-  if (failed(exponent))
-    return failure();
-  if (exponent->value.element != element)
-    return op->emitError("expected a whole power from 1 to 4, or one of the "
-                         "base's type, for Ascend");
-  return apply("hfusion.elemwise_binary {fun = #hfusion.binary_fn<powf>}",
-               {*base, *exponent}, element, /*takesScalars=*/false);
-}
-
-FailureOr<FragmentWriter::LoopValue> FragmentWriter::evaluateOp(Operation *op) {
-  if (auto index = dyn_cast<linalg::IndexOp>(op)) {
-    auto loop = static_cast<unsigned>(index.getDim());
-    Type element = IntegerType::get(op->getContext(), 64);
-    return LoopValue{function.count(extents[loop], element), {loop}};
-  }
-  if (isa<arith::CmpFOp, arith::CmpIOp>(op))
-    return evaluateComparison(op);
-  if (isa<math::PowFOp, math::FPowIOp>(op))
-    return evaluatePower(op);
-  if (isa<CastOpInterface>(op) && op->getNumOperands() == 1 &&
-      !isa<arith::BitcastOp>(op))
-    return evaluateCast(op);
-  bool isSelect = isa<arith::SelectOp>(op);
-  StringRef name = isSelect ? StringRef(kSelect)
-                            : findElementwise(op->getName().getStringRef());
-  FailureOr<Type> element = checkElement(op, op->getResult(0).getType());
-  if (failed(element))
-    return failure();
-  if (name.empty() || (isSelect && element->isInteger(1)))
-    return op->emitError("expected an op that Ascend has for whole tensors but "
-                         "got ")
-           << op->getName();
-  SmallVector<LoopValue> operands;
-  for (Value operand : op->getOperands()) {
-    FailureOr<LoopValue> value = evaluate(operand);
-    if (failed(value))
-      return failure();
-    operands.push_back(std::move(*value));
-  }
-  if (isSelect && operands[0].value.isScalar)
-    return op->emitError("expected a condition that differs between elements");
-  bool takesScalars =
-      isSelect || (op->getNumOperands() == 2 &&
-                   StringRef(name).starts_with("linalg.elemwise"));
-  return apply(name, operands, *element, takesScalars);
-}
-
-FailureOr<FragmentWriter::LoopValue> FragmentWriter::evaluate(Value value) {
-  if (auto known = evaluated.find(value); known != evaluated.end())
-    return known->second;
-  FailureOr<LoopValue> result = failure();
-  Attribute constant;
-  auto argument = dyn_cast<BlockArgument>(value);
-  if (argument && argument.getOwner() == member.getBlock())
-    result = evaluateArgument(argument);
-  else if (matchPattern(value, m_Constant(&constant)))
-    result = evaluateConstant(constant);
-  else if (Operation *op = value.getDefiningOp();
-           op && op->getBlock() == member.getBlock())
-    result = evaluateOp(op);
-  else
-    return member.emitError("expected scalars that are known when the program "
-                            "is compiled, for Ascend, but got one of type ")
-           << value.getType();
-  if (succeeded(result))
-    evaluated[value] = *result;
-  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -502,11 +227,14 @@ FragmentWriter::evaluateReduction(OpOperand &init) {
   }
   SmallVector<unsigned> all =
       llvm::to_vector(llvm::seq<unsigned>(0, extents.size()));
-  HFusionValue start = function.fill(
-      function.constant(*arith::getNeutralElement(combiner)), shape);
+  HFusionValue neutral = function.constant(*arith::getNeutralElement(combiner));
+  HFusionValue start = function.fill(neutral, shape);
   StringRef name = combiner->getName().getStringRef();
   reduced.value = function.reduce(name, spread(*value, all), start, dimensions);
-  if (before->value.name == start.name)
+  bool isNeutral = shape.empty() ? asOneElement(before->value).name ==
+                                       asOneElement(neutral).name
+                                 : before->value.name == start.name;
+  if (isNeutral)
     return reduced;
   return apply(findElementwise(name), {reduced, *before}, value->value.element);
 }
@@ -539,8 +267,6 @@ LogicalResult FragmentWriter::writeAssertions(LinalgOp op) {
     FailureOr<LoopValue> condition = evaluate(assertion.getArg());
     if (failed(condition))
       return failure();
-    if (condition->value.isScalar)
-      condition->value = function.fill(condition->value, {});
     conditions.push_back(*condition);
     int32_t number = numberAssertion(assertion.getMsg());
     LoopValue failing = truth(*condition, one(word, 0), one(word, number));
@@ -550,9 +276,10 @@ LogicalResult FragmentWriter::writeAssertions(LinalgOp op) {
           "arith.maxsi", worst,
           function.fill(function.constant(one(word, 0)), {}),
           llvm::to_vector(llvm::seq<int64_t>(0, failing.loops.size())));
+    worst = asOneElement(worst);
     if (violation)
       worst = function.elementwise(findElementwise("arith.maxsi"),
-                                   {*violation, worst}, {}, word);
+                                   {*violation, worst}, {1}, word);
     violation = worst;
   }
   return success();
@@ -588,13 +315,27 @@ LogicalResult FragmentWriter::write() {
   return success();
 }
 
-std::string FragmentWriter::finish(ArrayRef<Value> outputs) {
+Value FragmentWriter::getUnchanged(Value output) const {
+  StringRef origin = contents.find(output)->second.origin();
+  for (auto [number, input] : llvm::enumerate(inputs))
+    if (origin == function.getArgument(number).name)
+      return input;
+  return {};
+}
+
+bool FragmentWriter::areEqual(Value output, Value other) const {
+  return contents.find(output)->second.name ==
+         contents.find(other)->second.name;
+}
+
+CutFragment FragmentWriter::finish(ArrayRef<Value> outputs,
+                                   const llvm::StringSet<> &refused) {
   SmallVector<HFusionValue> results;
   for (Value output : outputs)
     results.push_back(contents.find(output)->second);
   if (violation)
-    results.push_back(function.reshape(*violation, {1}));
-  return function.finish(results);
+    results.push_back(*violation);
+  return cutFragment(function, results, refused);
 }
 
 } // namespace mlir::hyperparallel

@@ -12,7 +12,7 @@
 #ifndef HYPERPARALLEL_LIB_CONVERSION_LINALGTOHFUSION_FRAGMENTWRITER_H
 #define HYPERPARALLEL_LIB_CONVERSION_LINALGTOHFUSION_FRAGMENTWRITER_H
 
-#include "lib/Conversion/LinalgToHFusion/HFusionText.h"
+#include "lib/Conversion/LinalgToHFusion/FragmentCuts.h"
 #include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -29,14 +29,18 @@ public:
 
   /// Writes all members; reports what HFusion has no op for.
   LogicalResult write();
-  /// The function, called @fragment, that returns the contents of `outputs`;
-  /// and last, where there are assertions, the number of one that failed, or 0,
-  /// as a tensor<1xi32>.
-  std::string finish(ArrayRef<Value> outputs);
+  /// The function, called @fragment, or its parts: from the inputs to the
+  /// contents of `outputs`; and last, where there are assertions, to the number
+  /// of one that failed, or 0, as a tensor<1xi32>.
+  CutFragment finish(ArrayRef<Value> outputs, const llvm::StringSet<> &refused);
   bool hasAssertions() const { return violation.has_value(); }
 
   /// Buffers whose former contents are read, in the order of arguments.
   ArrayRef<Value> getInputs() const { return inputs; }
+  /// The input whose elements, unchanged, are what is written; null if none's.
+  Value getUnchanged(Value output) const;
+  /// True if both get the same elements.
+  bool areEqual(Value output, Value other) const;
   /// All buffers that are written.
   ArrayRef<Value> getWritten() const { return written; }
 
@@ -69,12 +73,13 @@ private:
   HFusionValue spread(const LoopValue &value, ArrayRef<unsigned> loops);
   LoopValue apply(StringRef op, ArrayRef<LoopValue> operands, Type element,
                   bool takesScalars = true);
+  HFusionValue asOneElement(const HFusionValue &value);
   LoopValue truth(const LoopValue &value, TypedAttr yes, TypedAttr no);
 
   const KernelGroup &group;
   NumberAssertion numberAssertion;
   HFusionFunction function;
-  std::optional<HFusionValue> violation; ///< of no dimensions
+  std::optional<HFusionValue> violation; ///< one element
   SmallVector<Value> inputs;
   llvm::MapVector<Value, HFusionValue> contents; ///< of buffers
   SmallVector<Value> written;

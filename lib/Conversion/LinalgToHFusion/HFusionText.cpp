@@ -39,11 +39,15 @@ HFusionValue HFusionFunction::add(const std::string &text,
                                   ArrayRef<int64_t> shape, Type element,
                                   bool isScalar) {
   auto [entry, isNew] = known.try_emplace(text);
-  if (isNew) {
+  if (isNew)
     entry->second = "%" + std::to_string(counter++);
-    body += "  " + entry->second + " = " + text + "\n";
-  }
-  return {entry->second, llvm::to_vector(shape), element, isScalar};
+  HFusionValue value{entry->second, llvm::to_vector(shape), element, isScalar};
+  bool isCheap = isScalar;
+  for (const char *op : {"tensor.empty", "linalg.fill", "hfusion.arange"})
+    isCheap |= StringRef(text).starts_with(op);
+  if (isNew)
+    lines.push_back({value, text, isCheap});
+  return value;
 }
 
 HFusionValue HFusionFunction::empty(ArrayRef<int64_t> shape, Type element) {
@@ -160,20 +164,31 @@ HFusionValue HFusionFunction::reshape(const HFusionValue &value,
                                       ArrayRef<int64_t> shape) {
   if (ArrayRef<int64_t>(value.shape) == shape)
     return value;
+  for (auto from = reshapedFrom.find(value.name); from != reshapedFrom.end();
+       from = reshapedFrom.find(from->second.name))
+    if (ArrayRef<int64_t>(from->second.shape) == shape)
+      return from->second;
   bool expands = value.shape.size() < shape.size();
   std::string groups =
       expands ? group(shape, value.shape) : group(value.shape, shape);
   std::string to = tensorType(shape, value.element);
-  return add(expands ? "tensor.expand_shape " + value.name + " " + groups +
-                           " output_shape " + list(shape) + " : " +
-                           typeOf(value) + " into " + to
-                     : "tensor.collapse_shape " + value.name + " " + groups +
-                           " : " + typeOf(value) + " into " + to,
-             shape, value.element);
+  HFusionValue result =
+      add(expands ? "tensor.expand_shape " + value.name + " " + groups +
+                        " output_shape " + list(shape) + " : " + typeOf(value) +
+                        " into " + to
+                  : "tensor.collapse_shape " + value.name + " " + groups +
+                        " : " + typeOf(value) + " into " + to,
+          shape, value.element);
+  result.reshaped = value.origin().str();
+  reshapedFrom[result.name] = value;
+  return result;
 }
 
-std::string HFusionFunction::finish(ArrayRef<HFusionValue> results) const {
-  std::string text = "func.func @" + name + "(";
+std::string HFusionFunction::write(StringRef name,
+                                   ArrayRef<HFusionValue> arguments,
+                                   StringRef body,
+                                   ArrayRef<HFusionValue> results) {
+  std::string text = ("func.func @" + name + "(").str();
   for (auto [number, argument] : llvm::enumerate(arguments))
     text += (number ? ", " : "") + argument.name + ": " + typeOf(argument);
   std::string names, types;
@@ -184,7 +199,14 @@ std::string HFusionFunction::finish(ArrayRef<HFusionValue> results) const {
   return text + ") -> (" + types +
          ") attributes {hacc.entry, hacc.function_kind = "
          "#hacc.function_kind<DEVICE>} {\n" +
-         body + "  return " + names + " : " + types + "\n}\n";
+         body.str() + "  return " + names + " : " + types + "\n}\n";
+}
+
+std::string HFusionFunction::finish(ArrayRef<HFusionValue> results) const {
+  std::string body;
+  for (const Line &line : lines)
+    body += "  " + line.result.name + " = " + line.text + "\n";
+  return write(name, arguments, body, results);
 }
 
 } // namespace mlir::hyperparallel

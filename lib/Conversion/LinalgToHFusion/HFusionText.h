@@ -25,6 +25,10 @@ struct HFusionValue {
   SmallVector<int64_t> shape;
   Type element;
   bool isScalar = false;
+  std::string reshaped; ///< what it is a reshape of; empty if of nothing
+
+  /// Whose elements it has, in the same order.
+  StringRef origin() const { return reshaped.empty() ? name : reshaped; }
 };
 
 /// Writes one function. Equal ops are written once.
@@ -33,6 +37,10 @@ public:
   explicit HFusionFunction(StringRef name) : name(name) {}
 
   HFusionValue addArgument(ArrayRef<int64_t> shape, Type element);
+  size_t getNumArguments() const { return arguments.size(); }
+  const HFusionValue &getArgument(size_t number) const {
+    return arguments[number];
+  }
   HFusionValue constant(TypedAttr value);
   HFusionValue fill(const HFusionValue &scalar, ArrayRef<int64_t> shape);
   /// 0, 1, 2, … along the one dimension.
@@ -52,13 +60,27 @@ public:
   /// `combiner` is an op's name, such as arith.addf.
   HFusionValue reduce(StringRef combiner, const HFusionValue &value,
                       const HFusionValue &init, ArrayRef<int64_t> dimensions);
-  /// Adds or takes away dimensions of size 1.
+  /// Adds or takes away dimensions of size 1; undoes an earlier one.
   HFusionValue reshape(const HFusionValue &value, ArrayRef<int64_t> shape);
 
   /// The function that returns these tensors.
   std::string finish(ArrayRef<HFusionValue> results) const;
 
+  /// One op.
+  struct Line {
+    HFusionValue result;
+    std::string text; ///< what is behind the result's name
+    /// Constants, and what is made of nothing else: cheaper to write again than
+    /// to read from memory.
+    bool isCheap;
+  };
+  ArrayRef<Line> getLines() const { return lines; }
+  StringRef getName() const { return name; }
+
   static std::string typeOf(const HFusionValue &value);
+  /// A function of these arguments and results; `body` is lines.
+  static std::string write(StringRef name, ArrayRef<HFusionValue> arguments,
+                           StringRef body, ArrayRef<HFusionValue> results);
 
 private:
   HFusionValue add(const std::string &text, ArrayRef<int64_t> shape,
@@ -69,9 +91,10 @@ private:
   HFusionValue empty(ArrayRef<int64_t> shape, Type element);
 
   std::string name;
-  std::string body;
+  std::vector<Line> lines;
   SmallVector<HFusionValue> arguments;
-  llvm::StringMap<std::string> known; ///< text of an op to its name
+  llvm::StringMap<std::string> known;         ///< text of an op to its name
+  llvm::StringMap<HFusionValue> reshapedFrom; ///< by name of a reshape
   int64_t counter = 0;
 };
 

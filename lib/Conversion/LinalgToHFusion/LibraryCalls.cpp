@@ -7,6 +7,7 @@
 #include "lib/Conversion/LinalgToHFusion/LibraryCalls.h"
 #include "lib/Conversion/RuntimeCalls.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -29,6 +30,20 @@ bool isContiguous(MemRefType type) {
   return true;
 }
 
+Value allocateBuffer(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape,
+                     Type element) {
+  return memref::AllocOp::create(builder, loc, MemRefType::get(shape, element),
+                                 builder.getI64IntegerAttr(64));
+}
+
+LibraryView viewOf(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  LibraryView view{buffer, llvm::to_vector(type.getShape()), {}};
+  int64_t offset = 0;
+  (void)type.getStridesAndOffset(view.strides, offset);
+  return view;
+}
+
 LibraryView packedView(Value buffer, ArrayRef<int64_t> sizes) {
   LibraryView view{buffer, llvm::to_vector(sizes),
                    SmallVector<int64_t>(sizes.size())};
@@ -39,10 +54,14 @@ LibraryView packedView(Value buffer, ArrayRef<int64_t> sizes) {
 }
 
 void LibraryCalls::call(OpBuilder &builder, Location loc, StringRef operation,
-                        ArrayRef<LibraryView> views) {
+                        ArrayRef<LibraryView> views, Value word) {
   SmallVector<Value> buffers;
   SmallVector<Type> types;
   SmallVector<int64_t> words;
+  if (word) {
+    buffers.push_back(word);
+    types.push_back(word.getType());
+  }
   for (const LibraryView &view : views) {
     auto type = cast<MemRefType>(view.buffer.getType());
     buffers.push_back(view.buffer);
@@ -73,14 +92,7 @@ void LibraryCalls::call(OpBuilder &builder, Location loc, StringRef operation,
 
 void LibraryCalls::copy(OpBuilder &builder, Location loc, Value source,
                         Value target) {
-  auto view = [](Value buffer) {
-    auto type = cast<MemRefType>(buffer.getType());
-    LibraryView result{buffer, llvm::to_vector(type.getShape()), {}};
-    int64_t offset = 0;
-    (void)type.getStridesAndOffset(result.strides, offset);
-    return result;
-  };
-  call(builder, loc, "copy", {view(source), view(target)});
+  call(builder, loc, "copy", {viewOf(source), viewOf(target)});
 }
 
 } // namespace mlir::hyperparallel

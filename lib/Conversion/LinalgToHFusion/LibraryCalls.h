@@ -28,8 +28,9 @@ class LibraryCalls {
 public:
   explicit LibraryCalls(ModuleOp module) : symbols(module) {}
 
+  /// `word`, if there is one, comes before the buffers.
   void call(OpBuilder &builder, Location loc, StringRef operation,
-            ArrayRef<LibraryView> views);
+            ArrayRef<LibraryView> views, Value word = {});
   /// From one buffer to another of the same shape.
   void copy(OpBuilder &builder, Location loc, Value source, Value target);
 
@@ -38,6 +39,11 @@ private:
   llvm::StringMap<func::FuncOp> known;
 };
 
+/// A new buffer of the device.
+Value allocateBuffer(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape,
+                     Type element);
+/// A buffer of static shape as it is.
+LibraryView viewOf(Value buffer);
 /// Sizes with the strides of a whole, row-major buffer.
 LibraryView packedView(Value buffer, ArrayRef<int64_t> sizes);
 /// True if its elements are one after the other, wherever they begin.

@@ -119,10 +119,17 @@ int destroy(nccl::Comm comm) {
   return result;
 }
 
+/// Bytes of an element, by nccl's numbers.
+size_t bytesOf(int type) {
+  static const size_t bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+  return bytes[type];
+}
+
+/// What only moves, moves as bytes: elements of any type.
 int allGather(const void *in, void *out, size_t count, int type,
               nccl::Comm comm, StreamHandle stream) {
-  return library.allGather(const_cast<void *>(in), out, count, typeOf(type),
-                           memberOf(comm)->comm, stream);
+  return library.allGather(const_cast<void *>(in), out, count * bytesOf(type),
+                           hccl::Uint8, memberOf(comm)->comm, stream);
 }
 
 int allReduce(const void *in, void *out, size_t count, int type, int how,
@@ -138,14 +145,13 @@ int broadcast(const void *in, void *out, size_t count, int type, int root,
               nccl::Comm comm, StreamHandle stream) {
   const Member &self = *memberOf(comm);
   bool isRoot = self.rank == static_cast<uint32_t>(root);
-  static const size_t bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
-  int result = typeOf(type) < 0 ? NotSupported : 0;
-  if (result == 0 && isRoot && in != out)
-    result = ascend::acl().copyAsync(out, count * bytes[type], in,
-                                     count * bytes[type], ascend::CopyDefault,
+  size_t bytes = count * bytesOf(type);
+  int result = 0;
+  if (isRoot && in != out)
+    result = ascend::acl().copyAsync(out, bytes, in, bytes, ascend::CopyDefault,
                                      stream);
   return result ? result
-                : library.broadcast(out, count, typeOf(type),
+                : library.broadcast(out, bytes, hccl::Uint8,
                                     static_cast<uint32_t>(root), self.comm,
                                     stream);
 }

@@ -3,6 +3,9 @@
 //
 //   copy       (source, target): views of one shape, with any strides
 //   embedding  (table, rows, target): rows of the table, by number
+//   index_add  (table, rows, updates): adds each update to the row that its
+//              number says; in which order is the operator's
+//   fill       (bits, target): a number in every element
 //   check      (number): of an assertion that failed, or 0. It is copied to the
 //              host, which looks at all of them when the run ends
 //
@@ -74,8 +77,10 @@ hp_status callLibrary(Device &device, const char *operation,
     return status;
   Operands operands;
   std::vector<TensorHandle *> tensors;
+  int64_t typeOfFirst = numWords > 0 ? words[0] : HP_F32;
   const int64_t *end = words + numWords;
-  for (int64_t i = 0; i < count; ++i) {
+  bool isFill = !std::strcmp(operation, "fill") && count == 2;
+  for (int64_t i = isFill; i < count; ++i) {
     if (end - words < 2 || end - words < 2 + 2 * words[1])
       return fail(HP_INVALID_ARGUMENT,
                   "operation '%s': expected words for each buffer", operation);
@@ -94,6 +99,21 @@ hp_status callLibrary(Device &device, const char *operation,
   if (!std::strcmp(operation, "embedding") && count == 3)
     return HP_RUN_OPERATOR(device, stream, embedding, tensors[0], tensors[1],
                            tensors[2]);
+  if (isFill) {
+    ascend::ScalarHandle *number = operands.scalarOfBits(
+        static_cast<int64_t>(reinterpret_cast<intptr_t>(buffers[0])),
+        typeOfFirst);
+    return number
+               ? HP_RUN_OPERATOR(device, stream, fillScalar, tensors[0], number)
+               : fail(HP_INTERNAL, "operation 'fill': CANN made no number");
+  }
+  if (!std::strcmp(operation, "index_add") && count == 3) {
+    ascend::ScalarHandle *one = operands.scalar(1, typeOfFirst);
+    return one ? HP_RUN_OPERATOR(device, stream, indexAdd, tensors[0], 0,
+                                 tensors[1], tensors[2], one)
+               : fail(HP_INTERNAL,
+                      "operation 'index_add': CANN made no number");
+  }
   return fail(HP_UNIMPLEMENTED, "back end 'ascend' has no operation '%s'",
               operation);
 }

@@ -83,14 +83,27 @@ TensorHandle *Operands::tensor(const void *data, int64_t dtype,
   return made;
 }
 
-ScalarHandle *Operands::scalar(double value, int64_t dtype) {
-  float narrow = static_cast<float>(value);
-  ScalarHandle *made = dtype == HP_F64 ? opapi().createScalar(&value, Double)
-                                       : opapi().createScalar(&narrow, Float);
+ScalarHandle *Operands::keep(ScalarHandle *made) {
   if (made)
     scalars.push_back(made);
   failed |= !made;
   return made;
+}
+
+ScalarHandle *Operands::scalar(double value, int64_t dtype) {
+  auto narrow = static_cast<float>(value);
+  auto whole = static_cast<int64_t>(value);
+  return keep(dtype == HP_F64  ? opapi().createScalar(&value, Double)
+              : dtype < HP_F16 ? opapi().createScalar(&whole, Int64)
+                               : opapi().createScalar(&narrow, Float));
+}
+
+ScalarHandle *Operands::scalarOfBits(int64_t bits, int64_t dtype) {
+  // The lowest bytes are the first.
+  return keep(dtype == HP_F64   ? opapi().createScalar(&bits, Double)
+              : dtype == HP_F32 ? opapi().createScalar(&bits, Float)
+              : dtype < HP_F16  ? opapi().createScalar(&bits, Int64)
+                                : nullptr);
 }
 
 hp_status queueOperator(cuda::Device &device, cuda::StreamHandle stream,

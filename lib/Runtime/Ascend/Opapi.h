@@ -55,6 +55,11 @@ constexpr int8_t KeepType = 0;
   X(aclnnInplaceCopy, copy,                                                    \
     (TensorHandle *, const TensorHandle *, uint64_t *, ExecutorHandle **))     \
   X(aclnnInplaceZero, zero, (TensorHandle *, uint64_t *, ExecutorHandle **))   \
+  X(aclnnInplaceFillScalar, fillScalar,                                        \
+    (TensorHandle *, const ScalarHandle *, uint64_t *, ExecutorHandle **))     \
+  X(aclnnInplaceIndexAdd, indexAdd,                                            \
+    (TensorHandle *, int64_t, const TensorHandle *, const TensorHandle *,      \
+     const ScalarHandle *, uint64_t *, ExecutorHandle **))                     \
   X(aclnnEmbedding, embedding,                                                 \
     (const TensorHandle *, const TensorHandle *, const TensorHandle *,         \
      uint64_t *, ExecutorHandle **))
@@ -89,11 +94,16 @@ public:
   TensorHandle *tensor(const void *data, int64_t dtype,
                        std::vector<int64_t> sizes,
                        std::vector<int64_t> strides);
+  /// A number for operands of that type.
   ScalarHandle *scalar(double value, int64_t dtype);
+  /// A number of which these are the bits: an integer, f32 or f64.
+  ScalarHandle *scalarOfBits(int64_t bits, int64_t dtype);
   /// Whether all could be made.
   bool complete() const { return !failed; }
 
 private:
+  ScalarHandle *keep(ScalarHandle *made);
+
   std::vector<TensorHandle *> tensors;
   std::vector<ScalarHandle *> scalars;
   bool failed = false;

@@ -10,7 +10,7 @@
 #include "lib/Runtime/CPU/GeneratedCode.h"
 #include "lib/Runtime/CPU/Reduce.h"
 #include "lib/Runtime/CPU/SideStream.h"
-#include "lib/Runtime/Status.h"
+#include "lib/Runtime/StreamNumbers.h"
 
 #include <algorithm>
 

@@ -6,6 +6,7 @@
 #include "lib/Runtime/CPU/SideStream.h"
 #include "lib/Runtime/MeshAxes.h"
 #include "lib/Runtime/Status.h"
+#include "lib/Runtime/StreamNumbers.h"
 
 #include <algorithm>
 #include <cstring>

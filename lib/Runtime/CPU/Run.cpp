@@ -302,8 +302,12 @@ static hp_status outcome(Run &run) {
 }
 
 static void copyStats(Run &run, hp_run_stats *stats) {
-  if (!stats || stats->struct_size < sizeof(hp_run_stats))
+  if (!stats || stats->struct_size < offsetof(hp_run_stats, replayed))
     return;
+  if (stats->struct_size >= sizeof(hp_run_stats)) {
+    stats->replayed = 0;
+    stats->not_captured = nullptr;
+  }
   stats->wall_ns = run.end - run.start;
   int64_t count = static_cast<int64_t>(run.devices.size());
   for (int64_t i = 0; stats->devices && i < count && i < stats->num_devices;

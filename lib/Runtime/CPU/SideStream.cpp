@@ -2,32 +2,19 @@
 
 #include "lib/Runtime/CPU/SideStream.h"
 #include "lib/Runtime/CPU/GeneratedCode.h"
-#include "lib/Runtime/Status.h"
+#include "lib/Runtime/StreamNumbers.h"
 
 namespace hyperparallel::runtime {
 
 Device::Device() { owner = this; }
 Device::~Device() = default;
 
-static const char *const RoleNames[] = {"compute", "h2d",  "d2h",
-                                        "comm",    "send", "recv"};
-static constexpr int32_t NumRoles = 6;
-static constexpr int32_t RoleMask = (1 << HP_STREAM_ROLE_BITS) - 1;
-
-std::string streamName(int32_t stream) {
-  int32_t number = stream >> HP_STREAM_ROLE_BITS;
-  return RoleNames[stream & RoleMask] +
-         (number ? " " + std::to_string(number) : std::string());
-}
-
 SideStream::SideStream(Device &device, int32_t number) {
   owner = &device;
   stream = number;
-  std::string name = RoleNames[number & RoleMask] + std::string(" stream");
-  if (number >> HP_STREAM_ROLE_BITS)
-    name += " " + std::to_string(number >> HP_STREAM_ROLE_BITS);
-  lane = device.context->trace.addLane(
-      "device " + std::to_string(device.ordinal) + " " + name);
+  lane =
+      device.context->trace.addLane("device " + std::to_string(device.ordinal) +
+                                    " " + streamName(number, " stream"));
   thread = std::thread([this] { threadMain(); });
 }
 
@@ -121,19 +108,10 @@ void joinStreams(Device &device) {
 // What programs call
 //===----------------------------------------------------------------------===//
 
-static hp_status checkNumber(const char *what, int32_t stream) {
-  int32_t role = stream & RoleMask, number = stream >> HP_STREAM_ROLE_BITS;
-  if (role >= NumRoles || number < 0 || number > 255 ||
-      (role == HP_STREAM_COMPUTE && number != 0))
-    return fail(HP_INVALID_ARGUMENT, "%s: expected a stream but got %d", what,
-                static_cast<int>(stream));
-  return HP_OK;
-}
-
 static hp_status beginOn(Device &device, int32_t stream) {
   hp_status status = mayCall(device, "hp_rt_stream_begin");
   if (status == HP_OK)
-    status = checkNumber("hp_rt_stream_begin", stream);
+    status = checkStreamNumber("hp_rt_stream_begin", stream);
   if (status == HP_OK && device.current)
     status = fail(HP_INVALID_ARGUMENT,
                   "hp_rt_stream_begin: the calls of the stream %s have not "
@@ -147,7 +125,7 @@ static hp_status beginOn(Device &device, int32_t stream) {
 static hp_status markOf(Device &device, int32_t stream, int64_t &mark) {
   hp_status status = mayCall(device, "hp_rt_stream_mark");
   if (status == HP_OK)
-    status = checkNumber("hp_rt_stream_mark", stream);
+    status = checkStreamNumber("hp_rt_stream_mark", stream);
   if (status != HP_OK)
     return status;
   // What the device's thread was asked for is done.
@@ -159,7 +137,7 @@ static hp_status markOf(Device &device, int32_t stream, int64_t &mark) {
 static hp_status waitForMark(Device &device, int32_t stream, int64_t mark) {
   hp_status status = mayCall(device, "hp_rt_stream_wait");
   if (status == HP_OK)
-    status = checkNumber("hp_rt_stream_wait", stream);
+    status = checkStreamNumber("hp_rt_stream_wait", stream);
   if (status != HP_OK)
     return status;
   SideStream *other = findStream(device, static_cast<int32_t>(mark >> 32));

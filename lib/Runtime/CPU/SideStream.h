@@ -48,9 +48,6 @@ private:
   std::thread thread;
 };
 
-/// "comm", "comm 1"
-std::string streamName(int32_t stream);
-
 /// The lane that the program's calls go to.
 Lane &currentLane(Device &device);
 /// Does the action, or queues it where the program's calls go.

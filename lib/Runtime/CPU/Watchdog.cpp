@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/CPU/SideStream.h"
-#include "lib/Runtime/Status.h"
+#include "lib/Runtime/StreamNumbers.h"
 
 #include <chrono>
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- CollectiveCalls.cpp - Collectives of programs through NCCL --------===//
 //
-// Every collective runs on the device's COMM stream, after what the compute
-// stream has queued; the compute stream waits for it at once, or at hp_rt_wait.
-// So all members queue the same operations on one stream, in program order,
-// which is what NCCL asks for.
+// A collective runs on the stream where the program puts it, or else on the
+// compute stream; one that is started, on the COMM stream. A group has a
+// communicator for each of these streams. All members run the same program, so
+// they queue the same operations on all of them in the same order, which is
+// what NCCL asks for, also where communicators are used side by side.
 //
 // NCCL gathers and scatters whole buffers. Where the dimension is not the
 // outermost one, blocks pass through a buffer in which they are contiguous;
@@ -43,7 +44,8 @@ const Device *deviceAt(const Device &device, int64_t id) {
 
 hp_status findGroup(Device &device, std::vector<int64_t> ids, Group &out) {
   out.ids = std::move(ids);
-  std::string key = std::to_string(device.context->generation);
+  std::string key = std::to_string(device.context->generation) + " " +
+                    std::to_string(device.current) + ":";
   for (size_t rank = 0; rank < out.ids.size(); ++rank) {
     const Device *member = deviceAt(device, out.ids[rank]);
     if (!member)
@@ -98,7 +100,7 @@ hp_status findMesh(Device &device, Group &out) {
 }
 
 //===----------------------------------------------------------------------===//
-// Operations on the COMM stream
+// Operations on a stream
 //===----------------------------------------------------------------------===//
 
 /// One collective while it is queued. Temporary buffers go when it does.
@@ -107,16 +109,16 @@ public:
   Queue(Device &device, const Group &group)
       : device(device), driver(device.context->driver),
         nccl(device.context->collectives), group(group),
-        stream(device.streams[HP_STREAM_COMM]) {}
+        stream(streamOf(device, device.current)) {}
   ~Queue() {
     for (void *buffer : buffers)
-      freeMemory(device, buffer, stream);
+      giveRunMemory(device, buffer, stream);
   }
 
   hp_status temporary(int64_t bytes, char **out) {
     void *pointer = nullptr;
-    hp_status status = allocateMemory(device, HP_TIER_DEVICE, bytes,
-                                      /*ofRun=*/true, stream, &pointer);
+    hp_status status =
+        takeRunMemory(device, HP_TIER_DEVICE, bytes, stream, &pointer);
     if (status == HP_OK)
       buffers.push_back(pointer);
     *out = static_cast<char *>(pointer);
@@ -310,80 +312,62 @@ hp_status halo(Queue &queue, const void *in, void *out, int64_t outer,
 // What programs call
 //===----------------------------------------------------------------------===//
 
-/// Queues a collective on the COMM stream. In a group of one it is a copy on
-/// the compute stream, of `aloneBytes`.
+/// Queues a collective where the program's go. In a group of one it is a copy,
+/// of `aloneBytes`.
 template <typename Operation>
 hp_status queueCollective(Device &device, hp_collective kind,
                           const Group &group, const void *in, void *out,
-                          int64_t aloneBytes, void **started,
-                          Operation operation) {
-  Driver &driver = device.context->driver;
-  StreamHandle compute = device.streams[HP_STREAM_COMPUTE];
-  StreamHandle comm = device.streams[HP_STREAM_COMM];
-  auto transfer = std::make_unique<Transfer>();
-  Result result = followStream(device, comm, compute);
-  hp_status status = driver.check(result, "ordering a collective");
-  if (status == HP_OK) {
-    Queue queue(device, group);
-    if (group.size() > 1 || aloneBytes < 0) {
-      static const char *const names[] = {"all_gather",     "all_reduce",
-                                          "reduce_scatter", "all_to_all",
-                                          "permute",        "halo_exchange"};
-      status = traced(
-          device, HP_STREAM_COMM, "stream", std::max<int64_t>(aloneBytes, 0),
-          [&] { return std::string(names[kind]); },
-          [&] { return operation(queue); });
-      device.stats.collectives[kind] += group.size() > 1;
-      device.stats.moved[kind] += queue.moved;
-    } else if (aloneBytes > 0 && in != out) {
-      status =
-          driver.check(driver.copyAsync(reinterpret_cast<DevicePointer>(out),
-                                        reinterpret_cast<DevicePointer>(in),
-                                        static_cast<size_t>(aloneBytes), comm),
-                       "copying");
-    }
+                          int64_t aloneBytes, Operation operation) {
+  Queue queue(device, group);
+  if (group.size() == 1 && aloneBytes >= 0) {
+    Driver &driver = device.context->driver;
+    return aloneBytes == 0 || in == out
+               ? HP_OK
+               : driver.check(
+                     driver.copyAsync(reinterpret_cast<DevicePointer>(out),
+                                      reinterpret_cast<DevicePointer>(in),
+                                      static_cast<size_t>(aloneBytes),
+                                      queue.stream),
+                     "copying");
   }
-  if (status == HP_OK) {
-    result = takeEvent(device, &transfer->done);
-    if (result == Success)
-      result = driver.eventRecord(transfer->done, comm);
-    status = driver.check(result, "ordering a collective");
-  }
-  if (status != HP_OK)
-    return status;
-  device.transfers.push_back(std::move(transfer));
-  *started = device.transfers.back().get();
-  return HP_OK;
+  static const char *const names[] = {"all_gather",     "all_reduce",
+                                      "reduce_scatter", "all_to_all",
+                                      "permute",        "halo_exchange"};
+  hp_status status = traced(
+      device, device.current, "collective", std::max<int64_t>(aloneBytes, 0),
+      [&] { return std::string(names[kind]); },
+      [&] { return operation(queue); });
+  device.stats.collectives[kind] += group.size() > 1;
+  device.stats.moved[kind] += queue.moved;
+  return status;
 }
 
 /// Runs the body of a call, which returns a status and holds what it needs;
 /// only then may the program be left.
 template <typename Body>
-void *startCall(Body body) {
+void makeCall(Body body) {
   Device &device = currentDevice();
-  void *started = nullptr;
-  proceed(device, body(device, &started));
-  return started;
+  proceed(device, body(device));
 }
 
-void *gatherStart(const void *in, void *out, int64_t outer, int64_t dim,
-                  int64_t inner, int32_t dtype, const hp_axis *axes,
-                  int64_t naxes) {
-  return startCall([&](Device &device, void **started) -> hp_status {
+void gatherCall(const void *in, void *out, int64_t outer, int64_t dim,
+                int64_t inner, int32_t dtype, const hp_axis *axes,
+                int64_t naxes) {
+  makeCall([&](Device &device) -> hp_status {
     Group group;
     hp_status status = findGroup(device, axes, naxes, group);
     if (status != HP_OK)
       return status;
     int64_t width = dim * inner * dtypeBytes(dtype);
     return queueCollective(
-        device, HP_ALL_GATHER, group, in, out, outer * width, started,
+        device, HP_ALL_GATHER, group, in, out, outer * width,
         [&](Queue &queue) { return gather(queue, in, out, outer, width); });
   });
 }
 
-void *reduceStart(const void *in, void *out, int64_t count, int32_t dtype,
-                  int32_t op, const hp_axis *axes, int64_t naxes) {
-  return startCall([&](Device &device, void **started) -> hp_status {
+void reduceCall(const void *in, void *out, int64_t count, int32_t dtype,
+                int32_t op, const hp_axis *axes, int64_t naxes) {
+  makeCall([&](Device &device) -> hp_status {
     Group group;
     hp_status status = findGroup(device, axes, naxes, group);
     if (status != HP_OK)
@@ -395,7 +379,7 @@ void *reduceStart(const void *in, void *out, int64_t count, int32_t dtype,
       return status;
     return queueCollective(
         device, HP_ALL_REDUCE, group, in, out, count * dtypeBytes(dtype),
-        started, [&](Queue &queue) {
+        [&](Queue &queue) {
           queue.moved =
               2 * (group.size() - 1) * count * dtypeBytes(dtype) / group.size();
           return queue.nccl.check(
@@ -406,10 +390,10 @@ void *reduceStart(const void *in, void *out, int64_t count, int32_t dtype,
   });
 }
 
-void *scatterStart(const void *in, void *out, int64_t outer, int64_t dim,
-                   int64_t inner, int32_t dtype, int32_t op,
-                   const hp_axis *axes, int64_t naxes) {
-  return startCall([&](Device &device, void **started) -> hp_status {
+void scatterCall(const void *in, void *out, int64_t outer, int64_t dim,
+                 int64_t inner, int32_t dtype, int32_t op, const hp_axis *axes,
+                 int64_t naxes) {
+  makeCall([&](Device &device) -> hp_status {
     Group group;
     hp_status status = findGroup(device, axes, naxes, group);
     if (status != HP_OK)
@@ -421,16 +405,16 @@ void *scatterStart(const void *in, void *out, int64_t outer, int64_t dim,
       return status;
     return queueCollective(
         device, HP_REDUCE_SCATTER, group, in, out,
-        outer * dim * inner * dtypeBytes(dtype), started, [&](Queue &queue) {
+        outer * dim * inner * dtypeBytes(dtype), [&](Queue &queue) {
           return scatter(queue, in, out, outer, dim * inner, dtype, type, how);
         });
   });
 }
 
-void *toAllStart(const void *in, void *out, int64_t rank, const int64_t *shape,
-                 int64_t split, int64_t concat, int64_t elementBytes,
-                 const hp_axis *axes, int64_t naxes) {
-  return startCall([&](Device &device, void **started) -> hp_status {
+void toAllCall(const void *in, void *out, int64_t rank, const int64_t *shape,
+               int64_t split, int64_t concat, int64_t elementBytes,
+               const hp_axis *axes, int64_t naxes) {
+  makeCall([&](Device &device) -> hp_status {
     Group group;
     hp_status status = findGroup(device, axes, naxes, group);
     if (status != HP_OK)
@@ -439,17 +423,16 @@ void *toAllStart(const void *in, void *out, int64_t rank, const int64_t *shape,
     for (int64_t i = 0; i < rank; ++i)
       bytes *= shape[i];
     return queueCollective(device, HP_ALL_TO_ALL, group, in, out, bytes,
-                           started, [&](Queue &queue) {
+                           [&](Queue &queue) {
                              return toAll(queue, in, out, rank, shape, split,
                                           concat, elementBytes);
                            });
   });
 }
 
-void *permuteStart(const void *in, void *out, int64_t bytes,
-                   const hp_axis *from, int64_t numFrom, const hp_axis *to,
-                   int64_t numTo) {
-  return startCall([&](Device &device, void **started) -> hp_status {
+void permuteCall(const void *in, void *out, int64_t bytes, const hp_axis *from,
+                 int64_t numFrom, const hp_axis *to, int64_t numTo) {
+  makeCall([&](Device &device) -> hp_status {
     Group group;
     hp_status status = findMesh(device, group);
     if (status != HP_OK)
@@ -465,35 +448,47 @@ void *permuteStart(const void *in, void *out, int64_t bytes,
       sent[id] = sourceOf(id) == self ? bytes : 0;
     received[sourceOf(self)] = bytes;
     return queueCollective(
-        device, HP_PERMUTE, group, in, out, bytes, started, [&](Queue &queue) {
+        device, HP_PERMUTE, group, in, out, bytes, [&](Queue &queue) {
           return queue.exchange(sources, sent, targets, received);
         });
   });
 }
 
-void *haloStart(const void *in, void *out, int64_t outer, int64_t inDim,
-                int64_t inner, int64_t global, int64_t stride, int64_t lo,
-                int64_t length, const hp_axis *axes, int64_t naxes) {
-  return startCall([&](Device &device, void **started) -> hp_status {
+void haloCall(const void *in, void *out, int64_t outer, int64_t inDim,
+              int64_t inner, int64_t global, int64_t stride, int64_t lo,
+              int64_t length, const hp_axis *axes, int64_t naxes) {
+  makeCall([&](Device &device) -> hp_status {
     Group group;
     hp_status status = findGroup(device, axes, naxes, group);
     if (status != HP_OK)
       return status;
     return queueCollective(device, HP_HALO_EXCHANGE, group, in, out,
-                           /*aloneBytes=*/-1, started, [&](Queue &queue) {
+                           /*aloneBytes=*/-1, [&](Queue &queue) {
                              return halo(queue, in, out, outer, inDim, inner,
                                          global, stride, lo, length);
                            });
   });
 }
 
-/// The form that is waited for at once.
-template <auto Start>
-struct AtOnce;
-template <typename... Arguments, void *(*Start)(Arguments...)>
-struct AtOnce<Start> {
-  static void call(Arguments... arguments) {
-    waitForTransfer(Start(arguments...));
+/// The form that is started on the COMM stream, after what the compute stream
+/// has queued, and waited for by hp_rt_wait.
+template <auto Call>
+struct Started;
+template <typename... Arguments, void (*Call)(Arguments...)>
+struct Started<Call> {
+  static void *start(Arguments... arguments) {
+    Device &device = currentDevice();
+    StreamHandle comm = device.streams[HP_STREAM_COMM];
+    proceed(device,
+            device.context->driver.check(
+                followStream(device, comm, device.streams[HP_STREAM_COMPUTE]),
+                "ordering a collective"));
+    device.current = HP_STREAM_COMM;
+    Call(arguments...);
+    device.current = HP_STREAM_COMPUTE;
+    void *started = nullptr;
+    proceed(device, addTransfer(device, comm, &started));
+    return started;
   }
 };
 
@@ -501,18 +496,17 @@ struct AtOnce<Start> {
 
 void *findCollective(const char *name) {
   static const Import imports[] = {
-      makeImport("hp_rt_all_gather", AtOnce<gatherStart>::call),
-      makeImport("hp_rt_all_gather_start", gatherStart),
-      makeImport("hp_rt_all_reduce", AtOnce<reduceStart>::call),
-      makeImport("hp_rt_all_reduce_start", reduceStart),
-      makeImport("hp_rt_reduce_scatter", AtOnce<scatterStart>::call),
-      makeImport("hp_rt_reduce_scatter_start", scatterStart),
-      makeImport("hp_rt_all_to_all", AtOnce<toAllStart>::call),
-      makeImport("hp_rt_all_to_all_start", toAllStart),
-      makeImport("hp_rt_permute", AtOnce<permuteStart>::call),
-      makeImport("hp_rt_permute_start", permuteStart),
-      makeImport("hp_rt_halo_exchange", AtOnce<haloStart>::call),
-      makeImport("hp_rt_wait", waitForTransfer),
+      makeImport("hp_rt_all_gather", gatherCall),
+      makeImport("hp_rt_all_gather_start", Started<gatherCall>::start),
+      makeImport("hp_rt_all_reduce", reduceCall),
+      makeImport("hp_rt_all_reduce_start", Started<reduceCall>::start),
+      makeImport("hp_rt_reduce_scatter", scatterCall),
+      makeImport("hp_rt_reduce_scatter_start", Started<scatterCall>::start),
+      makeImport("hp_rt_all_to_all", toAllCall),
+      makeImport("hp_rt_all_to_all_start", Started<toAllCall>::start),
+      makeImport("hp_rt_permute", permuteCall),
+      makeImport("hp_rt_permute_start", Started<permuteCall>::start),
+      makeImport("hp_rt_halo_exchange", haloCall),
   };
   return findIn(imports, sizeof(imports) / sizeof(*imports), name);
 }

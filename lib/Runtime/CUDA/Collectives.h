@@ -22,17 +22,22 @@ void proceed(Device &device, hp_status status);
 Result takeEvent(Device &device, EventHandle *out);
 /// Makes `later` go on when all that is queued on `earlier` is done.
 Result followStream(Device &device, StreamHandle later, StreamHandle earlier);
+/// A transfer that is done when all that is queued on the stream is.
+hp_status addTransfer(Device &device, StreamHandle stream, void **out);
 /// Makes the compute stream go on when a transfer is done, and ends it.
 void waitForTransfer(void *transfer);
+/// The device's stream of a number that the program has used.
+StreamHandle streamOf(Device &device, int32_t number);
 
-/// Queues work on the stream of a role, and encloses it in a span where a trace
-/// is recorded; `name` makes the span's.
+/// Queues work on a stream, and encloses it in a span where a trace is
+/// recorded; `name` makes the span's.
 template <typename Name, typename Work>
-hp_status traced(Device &device, int role, const char *category, int64_t bytes,
-                 Name name, Work work) {
+hp_status traced(Device &device, int32_t stream, const char *category,
+                 int64_t bytes, Name name, Work work) {
   if (!device.tracer.isOn())
     return work();
-  hp_status status = device.tracer.begin(device, role, category, name(), bytes);
+  hp_status status =
+      device.tracer.begin(device, stream, category, name(), bytes);
   if (status == HP_OK)
     status = work();
   hp_status ended = device.tracer.end(device);
@@ -49,8 +54,10 @@ Import makeImport(const char *name, Fn *function) {
 }
 void *findIn(const Import *imports, size_t count, const char *name);
 
-/// The function behind a slot of a collective; null if there is none.
+/// The functions behind a slot of a collective, and of a call that has to do
+/// with streams; null if there is none.
 void *findCollective(const char *name);
+void *findStreamCall(const char *name);
 /// Leaves all groups.
 void forgetGroups(Device &device);
 

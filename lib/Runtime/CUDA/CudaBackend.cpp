@@ -222,7 +222,8 @@ hp_status openDevice(Context &context, int ordinal) {
   *device->assertionWord = 0;
   device->name = name;
   device->capability = major * 10 + minor;
-  device->tracer.addLanes(context.trace, ordinal);
+  for (int32_t stream = 0; stream < NumOwnStreams; ++stream)
+    device->tracer.addLane(context.trace, ordinal, stream);
   context.devices.push_back(std::move(device));
   return HP_OK;
 }
@@ -241,10 +242,13 @@ void destroyContext(hp_context *handle) {
   for (std::unique_ptr<Device> &device : context->devices) {
     driver.contextSet(device->handle);
     driver.contextSynchronize();
+    forgetSteps(*device, nullptr);
     for (EventHandle event : device->freeEvents)
       driver.eventDestroy(event);
     for (StreamHandle stream : device->streams)
       driver.streamDestroy(stream);
+    for (const SideStream &stream : device->beside)
+      driver.streamDestroy(stream.handle);
     for (const auto &entry : device->pinned)
       driver.hostFree(entry.second);
     if (device->workspace)

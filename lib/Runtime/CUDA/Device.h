@@ -4,8 +4,9 @@
 // A context has the primary context of each GPU that it uses. A GPU has a
 // thread that enters compiled programs, and four streams: what a program
 // queues goes to the compute stream, but for copies between tiers (H2D and D2H
-// streams) and collectives that were started (COMM stream), which the compute
-// stream meets again by events.
+// streams), collectives that were started (COMM stream), and what the program
+// itself puts on streams (ProgramStreams.cpp); the compute stream meets them
+// again by events.
 //
 // Memory that a program allocates is ordered by the compute stream: it may be
 // handed out again as soon as it is freed, since all uses are on that stream or
@@ -19,6 +20,7 @@
 #include "lib/Runtime/CUDA/Driver.h"
 #include "lib/Runtime/CUDA/Messages.h"
 #include "lib/Runtime/CUDA/Nccl.h"
+#include "lib/Runtime/CUDA/StepGraphs.h"
 #include "lib/Runtime/CUDA/Tracing.h"
 #include "lib/Runtime/hp_backend.h"
 
@@ -71,6 +73,7 @@ private:
 };
 
 constexpr int MaxArguments = 512;
+constexpr int32_t NumOwnStreams = 4; ///< compute, H2D, D2H, COMM
 constexpr unsigned EventWithoutTiming = 2;
 
 /// What cuBLASLt has been told and has answered about a kind of product.
@@ -80,9 +83,15 @@ struct ProductPlan {
   lt::Heuristic algorithm = {};
 };
 
-/// A copy between tiers that a program started.
+/// A copy between tiers, or a collective, that a program started.
 struct Transfer {
   EventHandle done;
+};
+
+/// A stream that a program uses beyond the device's own (StreamNumbers.h).
+struct SideStream {
+  int32_t number;
+  StreamHandle handle;
 };
 
 struct Device {
@@ -93,7 +102,8 @@ struct Device {
   ContextHandle handle = nullptr;
   int capability = 0; ///< 80 for sm_80
   std::string name;
-  StreamHandle streams[4] = {};
+  StreamHandle streams[NumOwnStreams] = {};
+  std::vector<SideStream> beside;
   Memory memory;
   std::mutex cacheMutex;                           ///< guards pinned
   std::unordered_multimap<int64_t, void *> pinned; ///< freed, by size
@@ -115,8 +125,12 @@ struct Device {
   hp_status status = HP_OK;
   std::string message;
   std::vector<std::unique_ptr<Transfer>> transfers;
+  std::vector<EventHandle> marks; ///< by their numbers
+  /// Where the program's collectives and messages go.
+  int32_t current = HP_STREAM_COMPUTE;
   std::vector<EventHandle> freeEvents;
   SentMessages sent; ///< by the running program
+  StepGraphs graphs;
   DeviceTracer tracer;
 };
 
@@ -127,6 +141,11 @@ struct Context {
   Nccl collectives;
   /// Counts runs that failed: groups are made anew after one.
   int64_t generation = 0;
+  bool capturesSteps = true; ///< an option
+  /// Which devices do what in the current run, and its number.
+  std::vector<int64_t> places;
+  int64_t placement = 0;
+  std::string notCaptured; ///< why a device's step of the last run was no graph
   std::string driverPath;
   std::vector<std::unique_ptr<Device>> devices;
   Mailbox mailbox;
@@ -144,6 +163,7 @@ struct Context {
   bool reported = true;
   int64_t start = 0, end = 0;
   std::vector<Device *> launched;
+  std::atomic<Device *> firstFailed{nullptr}; ///< by itself
   std::atomic<bool> stopping{false};
   std::string reason;
 };
@@ -209,6 +229,11 @@ hp_status applyOption(Context &context, const char *key, const char *value);
 int32_t takeViolation(Device &device);
 /// The function behind a slot that only this vendor's programs have; or null.
 void *findVendorImport(const char *name);
+/// Enters the device's entry; comes back when it ends, or when a failure leaves
+/// it (RunCalls.cpp).
+hp_status enterProgram(Device &device);
+/// Ends what a run's program has marked or started (ProgramStreams.cpp).
+void endMarks(Device &device);
 /// Sets the slots of a program that was loaded (GeneratedCalls.cpp).
 hp_status bindImports(Program &program);
 /// The current run's program leaves by this, with the thread's last message.

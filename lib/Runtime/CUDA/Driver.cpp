@@ -22,6 +22,7 @@ hp_status Driver::load(const char *path) {
                 "back end 'cuda' needs a driver of CUDA 12.0 or newer: "       \
                 "libcuda.so.1 has no " #NAME);
   HP_CUDA_DRIVER_FUNCTIONS(HP_CUDA_RESOLVE)
+  HP_CUDA_GRAPH_FUNCTIONS(HP_CUDA_RESOLVE)
 #undef HP_CUDA_RESOLVE
   hp_status status = check(init(0), "starting the driver");
   loaded = status == HP_OK;

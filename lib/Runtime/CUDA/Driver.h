@@ -25,6 +25,8 @@ using EventHandle = struct CUevent_st *;
 using ModuleHandle = struct CUmod_st *;
 using FunctionHandle = struct CUfunc_st *;
 using PoolHandle = struct CUmemPoolHandle_st *;
+using GraphHandle = struct CUgraph_st *;
+using GraphExecHandle = struct CUgraphExec_st *;
 using HostFunction = void (*)(void *);
 
 constexpr Result Success = 0, OutOfMemory = 2, NotReady = 600;
@@ -33,6 +35,7 @@ constexpr unsigned StreamNonBlocking = 1, HostAllocPortable = 1;
 constexpr int PoolReleaseThreshold = 4;
 constexpr int FunctionSharedBytes = 8; // of dynamic shared memory, at most
 constexpr unsigned MemoryUnified = 4;
+constexpr int CaptureThreadLocal = 1; // CUstreamCaptureMode
 
 /// CUDA_MEMCPY2D.
 struct Copy2D {
@@ -114,9 +117,23 @@ inline Copy2D describeRows(void *dst, int64_t dstPitch, const void *src,
     (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned,         \
      unsigned, unsigned, StreamHandle, void **, void **))
 
+/// Captured steps (StepGraphs.h); null where a vendor has none.
+#define HP_CUDA_GRAPH_FUNCTIONS(X)                                             \
+  X(cuStreamBeginCapture_v2, captureBegin, (StreamHandle, int))                \
+  X(cuStreamEndCapture, captureEnd, (StreamHandle, GraphHandle *))             \
+  X(cuGraphInstantiateWithFlags, graphInstantiate,                             \
+    (GraphExecHandle *, GraphHandle, unsigned long long))                      \
+  X(cuGraphLaunch, graphLaunch, (GraphExecHandle, StreamHandle))               \
+  X(cuGraphDestroy, graphDestroy, (GraphHandle))                               \
+  X(cuGraphExecDestroy, graphExecDestroy, (GraphExecHandle))
+
 struct Driver {
 #define HP_CUDA_MEMBER(NAME, MEMBER, PARAMETERS) Result(*MEMBER) PARAMETERS;
   HP_CUDA_DRIVER_FUNCTIONS(HP_CUDA_MEMBER)
+#undef HP_CUDA_MEMBER
+#define HP_CUDA_MEMBER(NAME, MEMBER, PARAMETERS)                               \
+  Result(*MEMBER) PARAMETERS = nullptr;
+  HP_CUDA_GRAPH_FUNCTIONS(HP_CUDA_MEMBER)
 #undef HP_CUDA_MEMBER
 
   /// Opens the library once. HP_NOT_FOUND says what is missing and what to do.

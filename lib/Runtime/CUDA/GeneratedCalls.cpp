@@ -46,46 +46,6 @@ void proceed(Device &device, hp_status status) {
     leave(status);
 }
 
-Result takeEvent(Device &device, EventHandle *out) {
-  if (device.freeEvents.empty())
-    return device.context->driver.eventCreate(out, EventWithoutTiming);
-  *out = device.freeEvents.back();
-  device.freeEvents.pop_back();
-  return Success;
-}
-
-Result followStream(Device &device, StreamHandle later, StreamHandle earlier) {
-  Driver &driver = device.context->driver;
-  EventHandle event = nullptr;
-  Result result = takeEvent(device, &event);
-  if (result == Success)
-    result = driver.eventRecord(event, earlier);
-  if (result == Success)
-    result = driver.streamWait(later, event, 0);
-  // A wait refers to the record that it saw; the event may be recorded anew.
-  if (event)
-    device.freeEvents.push_back(event);
-  return result;
-}
-
-void waitForTransfer(void *transfer) {
-  Device &device = currentDevice();
-  auto found =
-      std::find_if(device.transfers.begin(), device.transfers.end(),
-                   [&](const auto &known) { return known.get() == transfer; });
-  if (found == device.transfers.end())
-    leave(fail(HP_INVALID_ARGUMENT,
-               "expected a copy or collective that was not waited for but got "
-               "%p",
-               transfer));
-  Driver &driver = device.context->driver;
-  Result result =
-      driver.streamWait(device.streams[HP_STREAM_COMPUTE], (*found)->done, 0);
-  device.freeEvents.push_back((*found)->done);
-  device.transfers.erase(found);
-  proceed(device, driver.check(result, "waiting for a copy"));
-}
-
 void *findIn(const Import *imports, size_t count, const char *name) {
   for (size_t i = 0; i < count; ++i)
     if (!std::strcmp(imports[i].name, name))
@@ -106,15 +66,15 @@ DevicePointer address(const void *pointer) {
 void *rtAlloc(int64_t bytes, int32_t tier) {
   Device &device = currentDevice();
   void *pointer = nullptr;
-  proceed(device, allocateMemory(device, tier, bytes, /*ofRun=*/true,
-                                 computeOf(device), &pointer));
+  proceed(device,
+          takeRunMemory(device, tier, bytes, computeOf(device), &pointer));
   ++device.stats.allocations;
   return pointer;
 }
 
 void rtFree(void *pointer) {
   Device &device = currentDevice();
-  proceed(device, freeMemory(device, pointer, computeOf(device)));
+  proceed(device, giveRunMemory(device, pointer, computeOf(device)));
 }
 
 int64_t rtDeviceId() { return currentDevice().launch.rank; }
@@ -176,6 +136,7 @@ int32_t *rtAssertionWord() { return currentDevice().assertionWord; }
 
 /// The host waits for everything queued before.
 hp_status read(Device &device, void *host, const void *source, int64_t bytes) {
+  noteHostPart(device, "the host reads the device's memory");
   Driver &driver = device.context->driver;
   Result result =
       driver.copyAsync(address(host), address(source),
@@ -193,6 +154,7 @@ void rtRead(void *host, const void *source, int64_t bytes) {
 /// `host` is on the caller's stack: the copy must have left it on return.
 void rtWrite(void *target, const void *host, int64_t bytes) {
   Device &device = currentDevice();
+  noteHostPart(device, "the host writes to the device's memory");
   Driver &driver = device.context->driver;
   Result result =
       driver.copyAsync(address(target), address(host),
@@ -223,7 +185,6 @@ hp_status startCopy(Device &device, bool isIncoming, int64_t bytes,
   Driver &driver = device.context->driver;
   StreamHandle stream =
       device.streams[isIncoming ? HP_STREAM_H2D : HP_STREAM_D2H];
-  auto transfer = std::make_unique<Transfer>();
   Result result = followStream(device, stream, computeOf(device));
   hp_status status = driver.check(result, "copying between tiers");
   if (status == HP_OK)
@@ -233,16 +194,9 @@ hp_status startCopy(Device &device, bool isIncoming, int64_t bytes,
         [&] { return driver.check(copies(driver, stream), "copying"); });
   if (status != HP_OK)
     return status;
-  result = takeEvent(device, &transfer->done);
-  if (result == Success)
-    result = driver.eventRecord(transfer->done, stream);
-  if (result != Success)
-    return driver.check(result, "copying between tiers");
   ++device.stats.copies[isIncoming ? 0 : 1];
   device.stats.copied[isIncoming ? 0 : 1] += bytes;
-  device.transfers.push_back(std::move(transfer));
-  *started = device.transfers.back().get();
-  return HP_OK;
+  return addTransfer(device, stream, started);
 }
 
 void *rtCopyStart(void *target, int32_t targetTier, const void *source,
@@ -328,7 +282,6 @@ void *findImport(const char *name) {
       makeImport("hp_rt_write", rtWrite),
       makeImport("hp_rt_copy_start", rtCopyStart),
       makeImport("hp_rt_copy_rows_start", rtCopyRowsStart),
-      makeImport("hp_rt_copy_wait", waitForTransfer),
       makeImport("hp_rt_label", rtLabel),
       makeImport("hp_rt_range_begin", rtRangeBegin),
       makeImport("hp_rt_range_end", rtRangeEnd),
@@ -336,6 +289,8 @@ void *findImport(const char *name) {
   if (void *found = findIn(imports, sizeof(imports) / sizeof(*imports), name))
     return found;
   if (void *found = findVendorImport(name))
+    return found;
+  if (void *found = findStreamCall(name))
     return found;
   if (void *found = findMessage(name))
     return found;

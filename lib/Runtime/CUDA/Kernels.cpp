@@ -116,10 +116,12 @@ hp_status applyOption(Context &context, const char *key, const char *value) {
     context.collectives.path = value;
   else if (!std::strcmp(key, "tf32"))
     context.products.tf32 = !std::strcmp(value, "1");
+  else if (!std::strcmp(key, "graphs"))
+    context.capturesSteps = std::strcmp(value, "0") != 0;
   else
     return fail(HP_INVALID_ARGUMENT,
                 "back end 'cuda' has no option '%s'; it knows libcuda, "
-                "libcublaslt, libnccl and tf32",
+                "libcublaslt, libnccl, tf32 and graphs",
                 key);
   return HP_OK;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- MessageCalls.cpp - Messages of programs on GPUs -------------------===//
 //
-// Sends and receives are on the compute stream (Messages.h).
+// Sends and receives are on the stream where the program puts them, or else on
+// the compute stream (Messages.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +14,9 @@
 namespace hyperparallel::runtime::cuda {
 
 namespace {
+
+constexpr char MessagesNeedTheHost[] =
+    "the host waits for messages of other devices";
 
 hp_status checkPeer(const Device &device, const char *what, int64_t peer) {
   for (const Device *other : device.context->launched)
@@ -26,8 +30,9 @@ hp_status checkPeer(const Device &device, const char *what, int64_t peer) {
 hp_status sendBlocks(Device &device, const std::vector<TensorBlock> &blocks,
                      int64_t peer, int64_t tag) {
   hp_status status = checkPeer(device, "send", peer);
+  noteHostPart(device, MessagesNeedTheHost);
   if (status == HP_OK)
-    status = device.sent.send(device, device.streams[HP_STREAM_COMPUTE],
+    status = device.sent.send(device, streamOf(device, device.current),
                               {0, device.ordinal, peer, tag}, blocks);
   device.stats.collectives[HP_SEND] += status == HP_OK;
   return status;
@@ -36,6 +41,7 @@ hp_status sendBlocks(Device &device, const std::vector<TensorBlock> &blocks,
 hp_status receiveBlocks(Device &device, const std::vector<TensorBlock> &blocks,
                         int64_t peer, int64_t tag) {
   hp_status status = checkPeer(device, "recv", peer);
+  noteHostPart(device, MessagesNeedTheHost);
   auto check = [&] {
     return device.context->stopping ? fail(HP_CANCELLED, "the run was stopped")
                                     : HP_OK;
@@ -45,10 +51,10 @@ hp_status receiveBlocks(Device &device, const std::vector<TensorBlock> &blocks,
     bytes += block.bytes();
   if (status == HP_OK)
     status = traced(
-        device, HP_STREAM_COMPUTE, "message", bytes,
+        device, device.current, "message", bytes,
         [&] { return "recv from device " + std::to_string(peer); },
         [&] {
-          return receiveMessage(device, device.streams[HP_STREAM_COMPUTE],
+          return receiveMessage(device, streamOf(device, device.current),
                                 {0, peer, device.ordinal, tag}, blocks, check);
         });
   device.stats.wait_ns += nowNs() - begin;

@@ -24,13 +24,19 @@ hp_status Nccl::load() {
                 "libnccl has no " #NAME "; install version 2.10 or newer");
   HP_NCCL_FUNCTIONS(HP_NCCL_RESOLVE)
 #undef HP_NCCL_RESOLVE
+  lastError = reinterpret_cast<const char *(*)(nccl::Comm)>(
+      dlsym(library, "ncclGetLastError"));
   loaded = true;
   return HP_OK;
 }
 
 hp_status Nccl::check(int result, const char *what) const {
-  return result == 0 ? HP_OK
-                     : fail(HP_INTERNAL, "%s: NCCL error %d", what, result);
+  if (result == 0)
+    return HP_OK;
+  const char *words = lastError ? lastError(nullptr) : nullptr;
+  return words && *words
+             ? fail(HP_INTERNAL, "%s: NCCL error %d: %s", what, result, words)
+             : fail(HP_INTERNAL, "%s: NCCL error %d", what, result);
 }
 
 } // namespace hyperparallel::runtime::cuda

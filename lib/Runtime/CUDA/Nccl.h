@@ -70,6 +70,8 @@ private:
   };
   std::mutex mutex;
   bool loaded = false;
+  /// ncclGetLastError, which old versions lack.
+  const char *(*lastError)(nccl::Comm) = nullptr;
   std::map<std::string, Meeting> meetings;
 };
 

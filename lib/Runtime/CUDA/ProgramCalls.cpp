@@ -63,6 +63,7 @@ void unloadModules(Program &program) {
     if (!program.modules[i] || enter(device) != HP_OK)
       continue;
     driver.contextSynchronize();
+    forgetSteps(device, &program);
     driver.moduleUnload(program.modules[i]);
     device.functions.clear();
     program.modules[i] = nullptr;

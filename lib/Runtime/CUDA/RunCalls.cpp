@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <map>
 
 namespace hyperparallel::runtime::cuda {
@@ -25,21 +26,22 @@ static void record(Device &device, hp_status status) {
   if (device.status == HP_OK && status != HP_OK) {
     device.status = status;
     device.message = hp_last_error();
+    Device *none = nullptr;
+    if (status != HP_CANCELLED)
+      device.context->firstFailed.compare_exchange_strong(none, &device);
   }
   if (status != HP_OK)
     device.context->stopping = true;
 }
 
-/// Enters the entry; comes back when it ends, or when a failure leaves it.
-static void enterProgram(Device &device) {
+hp_status enterProgram(Device &device) {
   std::jmp_buf exit;
   threadState() = {&device, &exit};
   int left = _setjmp(exit);
   if (left == 0)
     device.entry(device.launch.args, device.launch.results);
-  else
-    record(device, static_cast<hp_status>(left));
   threadState() = {};
+  return static_cast<hp_status>(left);
 }
 
 static hp_status checkAssertions(Device &device) {
@@ -71,14 +73,18 @@ static hp_status reserve(Device &device) {
 /// left behind is freed and counted.
 static void finish(Device &device, int64_t begin) {
   Driver &driver = device.context->driver;
-  for (StreamHandle stream : device.streams)
+  auto waitFor = [&](StreamHandle stream) {
     record(device, driver.check(driver.streamSynchronize(stream),
                                 "running the program"));
+  };
+  for (StreamHandle stream : device.streams)
+    waitFor(stream);
+  for (const SideStream &stream : device.beside)
+    waitFor(stream.handle);
   record(device, checkAssertions(device));
   record(device, device.tracer.endRun(device, begin));
-  for (std::unique_ptr<Transfer> &transfer : device.transfers)
-    device.freeEvents.push_back(transfer->done);
-  device.transfers.clear();
+  endMarks(device);
+  endStep(device, device.status == HP_OK);
   for (int tier = 0; tier < HP_TIER_COUNT; ++tier)
     device.memory.info(tier, nullptr, nullptr, &device.stats.peak[tier]);
   for (const auto &entry : device.memory.blocksOfRun()) {
@@ -110,7 +116,9 @@ static void deviceMain(Device &device) {
   record(device, status);
   if (status == HP_OK) {
     record(device, device.tracer.beginRun(device));
-    enterProgram(device);
+    if (!replayStep(device, &status))
+      status = enterProgram(device);
+    record(device, status);
     finish(device, begin);
   }
   if (isReserved)
@@ -156,8 +164,16 @@ hp_status runStart(hp_context *handle, const hp_launch *launches,
   context.stopping = false;
   context.reason.clear();
   context.launched.clear();
+  context.firstFailed = nullptr;
   context.start = nowNs();
   context.mailbox.beginRun(static_cast<size_t>(count));
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < count; ++i)
+    places.insert(places.end(),
+                  {launches[i].device, launches[i].group, launches[i].rank});
+  if (places != context.places)
+    ++context.placement;
+  context.places = std::move(places);
   std::map<int64_t, int64_t> sizes;
   for (int64_t i = 0; i < count; ++i)
     ++sizes[launches[i].group];
@@ -182,11 +198,9 @@ hp_status runStart(hp_context *handle, const hp_launch *launches,
 
 /// The failure of the first device that failed by itself.
 hp_status outcome(Context &context) {
-  const Device *chosen = nullptr;
+  const Device *chosen = context.firstFailed;
   for (const Device *device : context.launched)
-    if (device->status != HP_OK &&
-        (!chosen ||
-         (chosen->status == HP_CANCELLED && device->status != HP_CANCELLED)))
+    if (!chosen && device->status != HP_OK)
       chosen = device;
   if (!chosen)
     return HP_OK;
@@ -215,7 +229,19 @@ hp_status runWait(hp_context *handle, int64_t timeoutMs, int32_t *done,
     return HP_OK;
   *done = 1;
   context.reported = true;
+  context.notCaptured.clear();
+  int64_t replayed = 0;
+  for (const Device *device : context.launched) {
+    replayed += device->graphs.replayed;
+    if (!device->graphs.replayed && context.notCaptured.empty())
+      context.notCaptured = device->graphs.notCaptured;
+  }
   if (stats && stats->struct_size >= sizeof(hp_run_stats)) {
+    stats->replayed = replayed;
+    stats->not_captured =
+        context.notCaptured.empty() ? nullptr : context.notCaptured.c_str();
+  }
+  if (stats && stats->struct_size >= offsetof(hp_run_stats, replayed)) {
     stats->wall_ns = context.end - context.start;
     int64_t count = static_cast<int64_t>(context.launched.size());
     for (int64_t i = 0;

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "lib/Runtime/CUDA/Tracing.h"
-#include "lib/Runtime/CUDA/Device.h"
+#include "lib/Runtime/CUDA/Collectives.h"
+#include "lib/Runtime/StreamNumbers.h"
 
 namespace hyperparallel::runtime::cuda {
 
-void DeviceTracer::addLanes(Trace &trace, int ordinal) {
-  const char *const suffixes[] = {"", " h2d stream", " d2h stream",
-                                  " comm stream"};
-  for (int role = 0; role < 4; ++role)
-    lanes[role] =
-        trace.addLane("device " + std::to_string(ordinal) + suffixes[role]);
+void DeviceTracer::addLane(Trace &trace, int ordinal, int32_t stream) {
+  std::string name = "device " + std::to_string(ordinal);
+  if (stream != HP_STREAM_COMPUTE)
+    name += " " + streamName(stream, " stream");
+  lanes[stream] = trace.addLane(name);
 }
 
-static Result recordOn(Device &device, int role, EventHandle *event) {
+static Result recordOn(Device &device, int32_t stream, EventHandle *event) {
   Driver &driver = device.context->driver;
   Result result = driver.eventCreate(event, 0);
-  return result == Success ? driver.eventRecord(*event, device.streams[role])
-                           : result;
+  return result == Success
+             ? driver.eventRecord(*event, streamOf(device, stream))
+             : result;
 }
 
 hp_status DeviceTracer::beginRun(Device &device) {
@@ -31,14 +32,15 @@ hp_status DeviceTracer::beginRun(Device &device) {
   return driver.check(result, "beginning a trace");
 }
 
-hp_status DeviceTracer::begin(Device &device, int role, const char *category,
-                              std::string name, int64_t bytes) {
+hp_status DeviceTracer::begin(Device &device, int32_t stream,
+                              const char *category, std::string name,
+                              int64_t bytes) {
   if (!isOn())
     return HP_OK;
   open.push_back(marks.size());
-  marks.push_back({role, category, std::move(name), bytes, nullptr, nullptr});
+  marks.push_back({stream, category, std::move(name), bytes, nullptr, nullptr});
   return device.context->driver.check(
-      recordOn(device, role, &marks.back().start), "tracing");
+      recordOn(device, stream, &marks.back().start), "tracing");
 }
 
 hp_status DeviceTracer::end(Device &device) {
@@ -46,7 +48,7 @@ hp_status DeviceTracer::end(Device &device) {
     return HP_OK;
   TraceMark &mark = marks[open.back()];
   open.pop_back();
-  return device.context->driver.check(recordOn(device, mark.role, &mark.end),
+  return device.context->driver.check(recordOn(device, mark.stream, &mark.end),
                                       "tracing");
 }
 
@@ -65,8 +67,8 @@ hp_status DeviceTracer::endRun(Device &device, int64_t beginNs) {
     // A program that failed may have left some open.
     if (mark.start && mark.end) {
       int64_t from = timeOf(mark.start);
-      lanes[mark.role]->spans.push_back({mark.category, std::move(mark.name),
-                                         from, timeOf(mark.end), mark.bytes});
+      lanes[mark.stream]->spans.push_back({mark.category, std::move(mark.name),
+                                           from, timeOf(mark.end), mark.bytes});
     }
     for (EventHandle event : {mark.start, mark.end})
       if (event)

@@ -13,6 +13,7 @@
 #include "lib/Runtime/CUDA/Driver.h"
 #include "lib/Runtime/Trace.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct Device;
 
 /// Work on a stream, from `start` to `end`.
 struct TraceMark {
-  int role;             ///< of the stream
+  int32_t stream;       ///< its number
   const char *category; ///< a literal, as in the traces of "cpu"
   std::string name;
   int64_t bytes;
@@ -31,21 +32,21 @@ struct TraceMark {
 
 class DeviceTracer {
 public:
-  /// Lanes for a device.
-  void addLanes(Trace &trace, int ordinal);
+  /// A lane for a device's stream.
+  void addLane(Trace &trace, int ordinal, int32_t stream);
   /// Before a device's first work in a run.
   hp_status beginRun(Device &device);
   bool isOn() const { return base != nullptr; }
-  /// Before and after work is queued on the stream of a role. Marks may be
-  /// nested. Nothing where no trace is recorded.
-  hp_status begin(Device &device, int role, const char *category,
+  /// Before and after work is queued on a stream. Marks may be nested. Nothing
+  /// where no trace is recorded.
+  hp_status begin(Device &device, int32_t stream, const char *category,
                   std::string name, int64_t bytes);
   hp_status end(Device &device);
   /// When everything is done: makes spans of marks.
   hp_status endRun(Device &device, int64_t beginNs);
 
 private:
-  TraceLane *lanes[4] = {};
+  std::map<int32_t, TraceLane *> lanes;
   EventHandle base = nullptr;
   int64_t baseNs = 0;
   std::vector<TraceMark> marks;

@@ -174,6 +174,8 @@ void Runner::placeDevices() {
   for (size_t i = 0; i < devices.size(); ++i) {
     launches[i].args = devices[i].arguments.data();
     launches[i].results = devices[i].results.data();
+    launches[i].num_args = static_cast<int64_t>(devices[i].arguments.size());
+    launches[i].num_results = static_cast<int64_t>(devices[i].results.size());
   }
 }
 
@@ -324,9 +326,9 @@ void Runner::runStep() {
                        static_cast<int64_t>(launches.size())));
   int32_t isDone = 0;
   statistics.resize(devices.size());
-  hp_run_stats stats = {sizeof(stats), 0,
-                        static_cast<int64_t>(statistics.size()),
-                        statistics.data()};
+  hp_run_stats stats = {
+      sizeof(stats),     0, static_cast<int64_t>(statistics.size()),
+      statistics.data(), 0, nullptr};
   while (!isDone) {
     require(hp_run_wait(context, 50, &isDone, &stats));
     if (isAskedToEnd())

@@ -42,9 +42,10 @@ def SchedulePass : Pass<"hypermpmd-schedule", "ModuleOp"> {
     fits (`auto`). A transfer stands where what it moves is made, in the simulated
     time of all groups. A remark says what the schedule costs.
 
-    With `memory`, `auto` finds an order in which no device holds more than that
-    of what forward fragments save for backward ones; a named schedule that holds
-    more is refused. Rules of `before` hold beside those of the schedule: `F0.3<B1.0`
+    With `memory`, or `limits` for each group by itself, `auto` finds an order in
+    which no device holds more than that of what forward fragments save for backward
+    ones; a named schedule that holds more is refused. `report` names a file that
+    gets the schedule's time, bubbles, live microbatches and saved bytes as JSON. Rules of `before` hold beside those of the schedule: `F0.3<B1.0`
     is the forward of microbatch 3 on stage 0 before the backward of microbatch 0 on
     stage 1, `W` the gradients of weights. Rules that cannot all be kept are refused
     by name.
@@ -53,6 +54,10 @@ def SchedulePass : Pass<"hypermpmd-schedule", "ModuleOp"> {
     Option<"schedule", "schedule", "std::string", "\"auto\"", "Its name">,
     Option<"memory", "memory", "int64_t", "-1",
            "Bytes of saved activations that a device may hold; -1 for any">,
+    ListOption<"limits", "limits", "int64_t",
+               "The same for each group, in the order of the topology">,
+    Option<"report", "report", "std::string", "\"\"",
+           "A file that gets what the schedule costs, as JSON">,
     ListOption<"before", "before", "std::string",
                "Rules of one's own, such as F0.3<B1.0">,
   ];

@@ -21,6 +21,7 @@
 #include "lib/Transforms/HyperMPMD/Passes.h"
 
 #include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
 #include <queue>
 #include <set>
 
@@ -76,15 +77,26 @@ static int64_t savedBytes(FragmentOp forward, ArrayRef<FragmentOp> readers) {
   return bytes;
 }
 
-static FragmentProblem describe(func::FuncOp main, int64_t memory) {
+/// What the group's devices may hold of saved activations each; `limits` has
+/// one entry for each group, or none.
+static int64_t limitOf(size_t group, int64_t memory, ArrayRef<int64_t> limits) {
+  int64_t own = limits.empty() ? -1 : limits[group];
+  if (own < 0 || memory < 0)
+    return std::max(own, memory);
+  return std::min(own, memory);
+}
+
+static FragmentProblem describe(func::FuncOp main, int64_t memory,
+                                ArrayRef<int64_t> limits) {
   FragmentProblem found;
   TopologyAttr topology = getTopology(main);
   auto module = main->getParentOfType<ModuleOp>();
   CostModel model(module);
   auto level = model.getCommunicationParameters().levels.back();
   for (GroupAttr group : topology.getGroups()) {
+    found.problem.limits.push_back(
+        limitOf(found.problem.groups.size(), memory, limits));
     found.problem.groups.push_back(group.getName().str());
-    found.problem.limits.push_back(memory);
   }
   auto devicesOf = [&](StringRef group) {
     return topology.getGroup(group).getMesh().getNumDevices();
@@ -186,6 +198,9 @@ struct SchedulePass : hypermpmd::impl::SchedulePassBase<SchedulePass> {
 
   void remark(func::FuncOp main, const FragmentProblem &program,
               const scheduler::Schedule &found);
+  LogicalResult writeReport(func::FuncOp main,
+                            const scheduler::Problem &problem,
+                            const scheduler::Schedule &found);
 
   void runOnOperation() override {
     std::optional<scheduler::Name> name = scheduler::findName(schedule);
@@ -204,7 +219,13 @@ struct SchedulePass : hypermpmd::impl::SchedulePassBase<SchedulePass> {
           << "`; run hypermpmd-form-fragments first";
       return signalPassFailure();
     }
-    FragmentProblem program = describe(*main, memory);
+    size_t numGroups = getTopology(*main).getGroups().size();
+    if (!limits.empty() && limits.size() != numGroups) {
+      main->emitError("expected a limit for each of ")
+          << numGroups << " groups but got " << limits.size();
+      return signalPassFailure();
+    }
+    FragmentProblem program = describe(*main, memory, limits);
     std::string fault = scheduler::findFault(program.problem);
     for (const std::string &rule : before)
       if (fault.empty())
@@ -229,9 +250,50 @@ struct SchedulePass : hypermpmd::impl::SchedulePassBase<SchedulePass> {
         op->moveBefore(&body, next);
     }
     remark(*main, program, found);
+    if (failed(writeReport(*main, program.problem, found)))
+      signalPassFailure();
   }
 };
 } // namespace
+
+LogicalResult SchedulePass::writeReport(func::FuncOp main,
+                                        const scheduler::Problem &problem,
+                                        const scheduler::Schedule &found) {
+  if (report.empty())
+    return success();
+  std::error_code error;
+  llvm::raw_fd_ostream stream(report, error);
+  if (error)
+    return main.emitError("cannot write the report to ")
+           << report << ": " << error.message();
+  scheduler::Report judged = scheduler::evaluate(problem, found);
+  llvm::json::OStream json(stream, 1);
+  json.object([&] {
+    json.attribute("method", found.method);
+    json.attribute("seconds", found.seconds);
+    json.attribute("bubble", judged.bubble);
+    json.attributeArray("peak_live", [&] {
+      for (uint32_t live : judged.peakLive)
+        json.value(live);
+    });
+    json.attributeArray("groups", [&] {
+      for (auto [group, name] : llvm::enumerate(problem.groups))
+        json.object([&, group = group] {
+          json.attribute("name", problem.groups[group]);
+          json.attribute("bubble", judged.groups[group].bubble);
+          json.attribute("saved_bytes", judged.groups[group].peakBytes);
+          if (problem.limits[group] >= 0)
+            json.attribute("saved_limit", problem.limits[group]);
+        });
+    });
+    json.attributeArray("declined", [&] {
+      for (const std::string &declined : found.declined)
+        json.value(declined);
+    });
+  });
+  stream << '\n';
+  return success();
+}
 
 void SchedulePass::remark(func::FuncOp main, const FragmentProblem &program,
                           const scheduler::Schedule &found) {

@@ -209,22 +209,24 @@ def OptimizeCollectivesPass
   ];
 }
 
-def CombineAllReducesPass
-    : Pass<"hypershard-combine-all-reduces", "ModuleOp"> {
-  let summary = "Make one all_reduce of several small ones";
+def CombineCollectivesPass
+    : Pass<"hypershard-combine-collectives", "ModuleOp"> {
+  let summary = "Make one collective of several small ones";
   let description = [{
-    `all_reduce`s of one group, kind and element type whose results are not read
-    before the last of them is ready are done in one, on their operands put in a
-    row, where the latency that this saves is more than the time of the copies.
+    On local programs, when collectives have their places. Those of one kind,
+    group, reduction and element type between which nothing takes time, and of
+    which none is read before the last, are done in one, on their operands put in a
+    row, where the launches and latencies that this saves are more than those of the
+    copies. So are the small parameters of a layer gathered, and their gradients reduced, in
+    one message. The bits of the results do not change.
   }];
-  let dependentDialects = [
-    "::mlir::hyperparallel::hypershard::HyperShardDialect",
-    "::mlir::tensor::TensorDialect"];
   let statistics = [
-    Statistic<"numCombined", "num-combined", "all_reduces put together">,
-    Statistic<"numBuckets", "num-buckets", "all_reduces made of several">,
-    Statistic<"numDeclinedLarge", "num-declined-large",
-              "all_reduces left alone: copying takes longer than it saves">,
+    Statistic<"numCombined", "num-combined", "Collectives put together">,
+    Statistic<"numBuckets", "num-buckets", "Collectives made of several">,
+    Statistic<"numDeclinedDear", "num-declined-dear",
+              "Collectives left alone: copying takes longer than it saves">,
+    Statistic<"numDeclinedInner", "num-declined-inner",
+              "Collectives left alone: their dimension is not the outermost">,
   ];
 }
 
@@ -263,22 +265,6 @@ def ReorderCollectivesPass : Pass<"hypershard-reorder-collectives", "ModuleOp"> 
     Statistic<"numHeldBack", "num-held-back",
               "Of these, issued later than would hide them: memory">,
     Statistic<"numReordered", "num-reordered", "Blocks with another order">,
-  ];
-}
-
-def OverlapCollectivesPass : Pass<"hypershard-overlap-collectives", "ModuleOp"> {
-  let summary = "Start collectives early and wait for them late";
-  let description = [{
-    On local programs. `all_gather`, `all_reduce`, `reduce_scatter`, `all_to_all`
-    and `permute` become their `_start` form, where the operand is ready, and a
-    `done`, where the result is first read. Not part of a pipeline: it is for
-    runtimes whose collectives run beside the computation.
-  }];
-  let dependentDialects = ["::mlir::hyperparallel::hypershard::HyperShardDialect"];
-  let statistics = [
-    Statistic<"numStarted", "num-started", "Collectives started early">,
-    Statistic<"numNothingToDo", "num-nothing-to-do",
-              "Collectives left alone: there is nothing to do meanwhile">,
   ];
 }
 

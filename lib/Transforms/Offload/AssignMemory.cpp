@@ -252,7 +252,7 @@ FailureOr<Arenas> AssignMemoryPass::assign(func::FuncOp function) {
 
 /// A call that runs a function several times at once is not a plain one.
 void AssignMemoryPass::findCalls() {
-  auto uses = SymbolTable::getSymbolUses(getOperation());
+  auto uses = SymbolTable::getSymbolUses(&getOperation().getBodyRegion());
   if (!uses)
     return;
   for (const SymbolTable::SymbolUse &use : *uses) {

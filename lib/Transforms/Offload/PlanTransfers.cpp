@@ -280,6 +280,18 @@ void PlanTransfersPass::remark(const TransferProblem &problem,
       << bytes(plan.maxLiveBytes) << " if nothing moved; " << plan.method;
 }
 
+static StringRef nameOf(planner::Fate fate) {
+  switch (fate) {
+  case planner::Fate::Kept:
+    return "kept";
+  case planner::Fate::Moved:
+    return "moved";
+  case planner::Fate::Recomputed:
+    return "recomputed";
+  }
+  llvm_unreachable("no other fate");
+}
+
 static void writeGap(llvm::json::OStream &json,
                      const planner::GapReport &report) {
   json.attribute("gap_s", report.gapSeconds);
@@ -313,6 +325,7 @@ LogicalResult PlanTransfersPass::writeReport(const TransferProblem &problem,
                                      : 0.0);
     json.attribute("wait_in_s", run.waitsIn);
     json.attribute("wait_out_s", run.waitsOut);
+    json.attribute("slowed_down_s", run.slowedDown);
     json.attribute("bytes_in", plan.bytesIn);
     json.attribute("bytes_out", plan.bytesOut);
     json.attribute("tightest_op", plan.tightestSlot);
@@ -337,15 +350,21 @@ LogicalResult PlanTransfersPass::writeReport(const TransferProblem &problem,
           writeGap(json, reports[number]);
         });
     });
-    json.attributeArray("kept", [&] {
-      for (const planner::GapReport &kept :
-           planner::explainKept(problem.problem, plan))
+    json.attributeArray("tensors", [&] {
+      for (const planner::StorageReport &tensor :
+           planner::explainStorages(problem.problem, plan))
         json.object([&] {
-          json.attribute("tensor", problem.getName(kept.storage));
-          json.attribute("bytes", problem.problem.alignedBytes(kept.storage));
-          json.attribute("after", kept.after);
-          json.attribute("use", kept.before);
-          writeGap(json, kept);
+          uint32_t storage = tensor.gap.storage;
+          json.attribute("tensor", problem.getName(storage));
+          json.attribute("fate", nameOf(tensor.fate));
+          json.attribute("bytes", problem.problem.alignedBytes(storage));
+          if (tensor.fate == planner::Fate::Moved)
+            json.attribute("tier",
+                           problem.tiers[tensor.tier].getName().getValue());
+          json.attribute("after", tensor.gap.after);
+          json.attribute("use", tensor.gap.before);
+          json.attribute("copy_s", tensor.gap.copySeconds);
+          writeGap(json, tensor.gap);
         });
     });
   });

@@ -15,6 +15,9 @@
 //      no collective is under way.
 //   3. What a part takes from others or from the caller are its arguments, what
 //      others or the caller take from it its results.
+//      What the function returns in another shape than it was made in is a
+//      part's result in the shape that is returned: so the next value of a
+//      state that is updated is of its type, and can be made in its place.
 //   4. A part that is a call alone is that call, which may be split in turn.
 //
 // The code of a part is that of the function, and is compiled once for all
@@ -28,6 +31,7 @@
 #include "lib/Analysis/CostModel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -53,6 +57,13 @@ struct Part {
 struct Parts {
   llvm::SmallPtrSet<Operation *, 32> free;
   SmallVector<Part> parts;
+  /// What is returned in another shape, by what it is made from.
+  DenseMap<Value, Operation *> reshaped;
+
+  Type typeOf(Value output) const {
+    Operation *reshape = reshaped.lookup(output);
+    return reshape ? reshape->getResult(0).getType() : output.getType();
+  }
 };
 
 class CallSplitter {
@@ -222,6 +233,15 @@ void CallSplitter::connect(func::FuncOp function, Parts &parts) {
     for (Value value : sources)
       give(value, &part);
   }
+  llvm::DenseSet<Value> returnedTwice;
+  for (Value value : function.getBody().front().getTerminator()->getOperands())
+    if (Operation *maker = value.getDefiningOp();
+        isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
+            maker) &&
+        cast<RankedTensorType>(value.getType()).hasStaticShape() &&
+        partOf.contains(maker->getOperand(0).getDefiningOp()) &&
+        returnedTwice.insert(maker->getOperand(0)).second)
+      parts.reshaped[maker->getOperand(0)] = maker;
   llvm::SetVector<Value> returned;
   for (Value value : function.getBody().front().getTerminator()->getOperands())
     findSources(value, parts, returned);
@@ -258,10 +278,12 @@ void CallSplitter::makeFunctions(func::FuncOp function, Parts &parts) {
     SmallVector<Value> inputs(part.inputs.begin(), part.inputs.end());
     SmallVector<Value> outputs(part.outputs.begin(), part.outputs.end());
     std::string name = (function.getName() + "_" + Twine(number + 1)).str();
+    SmallVector<Type> types;
+    for (Value output : outputs)
+      types.push_back(parts.typeOf(output));
     part.function = func::FuncOp::create(
         builder, function.getLoc(), name,
-        builder.getFunctionType(TypeRange(ValueRange(inputs)),
-                                TypeRange(ValueRange(outputs))));
+        builder.getFunctionType(TypeRange(ValueRange(inputs)), types));
     part.function.setPrivate();
     Block *body = part.function.addEntryBlock();
     builder.setInsertionPointToStart(body);
@@ -273,18 +295,35 @@ void CallSplitter::makeFunctions(func::FuncOp function, Parts &parts) {
       builder.clone(*op, mapping);
     }
     SmallVector<Value> results;
-    for (Value output : outputs)
-      results.push_back(mapping.lookup(output));
+    for (Value output : outputs) {
+      Operation *reshape = parts.reshaped.lookup(output);
+      results.push_back(reshape
+                            ? makeAgain(builder, reshape->getResult(0), mapping)
+                            : mapping.lookup(output));
+    }
     func::ReturnOp::create(builder, function.getLoc(), results);
     part.function->remove();
     symbols.insert(part.function);
   }
 }
 
+/// What the reshape has been made from, made of its result.
+static Value shapeBack(OpBuilder &builder, Operation *reshape, Value result) {
+  auto type = cast<RankedTensorType>(reshape->getOperand(0).getType());
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(reshape))
+    return tensor::ExpandShapeOp::create(builder, reshape->getLoc(), type,
+                                         result,
+                                         collapse.getReassociationIndices());
+  return tensor::CollapseShapeOp::create(
+      builder, reshape->getLoc(), type, result,
+      cast<tensor::ExpandShapeOp>(reshape).getReassociationIndices());
+}
+
 void CallSplitter::replace(func::CallOp call, func::FuncOp function,
                            const Parts &parts) {
   OpBuilder builder(call);
   IRMapping mapping;
+  SmallVector<Value> shapedBack;
   mapping.map(function.getArguments(), call.getOperands());
   auto keepAttributes = [&](Operation *made) {
     for (NamedAttribute attribute : call->getDiscardableAttrs())
@@ -304,8 +343,14 @@ void CallSplitter::replace(func::CallOp call, func::FuncOp function,
         func::CallOp::create(builder, call.getLoc(), part.function, operands);
     keepAttributes(made);
     for (auto [output, result] :
-         llvm::zip_equal(part.outputs, made.getResults()))
+         llvm::zip_equal(part.outputs, made.getResults())) {
       mapping.map(output, result);
+      if (Operation *reshape = parts.reshaped.lookup(output)) {
+        mapping.map(reshape->getResult(0), result);
+        shapedBack.push_back(shapeBack(builder, reshape, result));
+        mapping.map(output, shapedBack.back());
+      }
+    }
   }
   Operation *terminator = function.getBody().front().getTerminator();
   SmallVector<Value> results;
@@ -313,6 +358,9 @@ void CallSplitter::replace(func::CallOp call, func::FuncOp function,
     results.push_back(makeAgain(builder, value, mapping));
   call.replaceAllUsesWith(results);
   call.erase();
+  for (Value value : shapedBack)
+    if (value.use_empty())
+      value.getDefiningOp()->erase();
 }
 
 func::FuncOp CallSplitter::getCallee(func::CallOp call) {

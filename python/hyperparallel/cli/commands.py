@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hyperparallel.cli import feeding, launching, training
 from hyperparallel.cli.console import Talk
 from hyperparallel.cli.kernels import kernel_report, kernel_summary
+from hyperparallel.cli.memory_plan import memory_lines, plan_memory
 from hyperparallel.cli.training import Checked
 from hyperparallel.errors import HyperParallelError, ImportModelError, PlanError, RuntimeFailure
 
@@ -127,18 +128,20 @@ def plan_command(arguments: argparse.Namespace) -> int:
     machine = None if arguments.machine is None else machines.load(arguments.machine)
     talk = Talk(arguments.quiet)
     # Read before the model, so that a bad plan is told at once.
-    resolved = _resolve(arguments, _open(arguments, talk, plan))
+    model = _open(arguments, talk, plan)
+    resolved = _resolve(arguments, model)
     if arguments.resolved:
         print(resolved.to_json_text(), end="")
+        return 0
+    memory = plan_memory(arguments, model, resolved, talk)
+    if arguments.json:
+        data = explain_groups_json(resolved) if isinstance(resolved, GroupedPlan) else explain_json(resolved, machine)
+        _print_json({**data, "memory": memory})
     elif isinstance(resolved, GroupedPlan):
-        if arguments.json:
-            _print_json(explain_groups_json(resolved))
-        else:
-            print(explain_groups(resolved))
-    elif arguments.json:
-        _print_json(explain_json(resolved, machine))
+        print("\n".join([explain_groups(resolved), *memory_lines(memory, arguments.all)]))
     else:
-        print(explain(resolved, every=arguments.all, machine=machine))
+        text = explain(resolved, every=arguments.all, machine=machine)
+        print("\n".join([text, *memory_lines(memory, arguments.all)]))
     return 0
 
 
@@ -314,6 +317,7 @@ def _execute(
             after_step=launching.saver(arguments, program, first_step, steps),
             feed=feed,
             first_step=first_step,
+            **launching.gpu_options(arguments),
         )
         masked: float | None = None
         if trace is not None:

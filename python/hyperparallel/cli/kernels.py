@@ -58,7 +58,20 @@ def kernel_summary(name: str, report: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"  {architecture}: at most {most} registers a thread and {shared} bytes of shared memory a block, {told}"
         )
+    for kernels in list(by_architecture.values())[:1]:  # accesses are the same on all
+        lines.append("  kernel                          registers  shared  bytes a load       bytes a store")
+        lines.extend(
+            f"  {kernel['name']:<30}  {kernel['registers']:>9}  {kernel['shared_bytes']:>6}  "
+            f"{_widths(kernel['loads']):<17}  {_widths(kernel['stores'])}"
+            for kernel in kernels
+        )
     return lines
+
+
+def _widths(counts: Mapping[str, int]) -> str:
+    """Such as ``16x4 4``: four instructions of 16 bytes, one of 4."""
+    wide = sorted(((int(width), count) for width, count in counts.items()), reverse=True)
+    return " ".join(f"{width}x{count}" if count > 1 else str(width) for width, count in wide) or "-"
 
 
 __all__ = ["kernel_report", "kernel_summary"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""``hp run``'s options for processes and for states: where devices are, and what a training goes on from."""
+"""``hp run``'s options for devices and for states: where devices are and what they do, what a training goes on from."""
 
 from __future__ import annotations
 
@@ -38,6 +38,23 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--resume", type=Path, metavar="DIR", help="go on from the last state that was saved there, in any layout"
     )
+    verb.add_argument(
+        "--tf32", action="store_true", help="let GPUs round the operands of products in f32 to 10 bits, which is faster"
+    )
+    verb.add_argument(
+        "--no-graphs",
+        action="store_true",
+        help="let GPUs run every step as it is; the second one is captured otherwise",
+    )
+
+
+def gpu_options(arguments: argparse.Namespace) -> dict[str, bool]:
+    """What ``run_compiled`` is told about GPUs.
+
+    Args:
+        arguments: Those of ``hp run``.
+    """
+    return {"graphs": not arguments.no_graphs, "tf32": arguments.tf32}
 
 
 def _check_state_options(arguments: argparse.Namespace, program: CompiledProgram) -> None:

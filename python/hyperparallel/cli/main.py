@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MACHINE",
         help="say when fetching what the plan places in a tier costs nothing on it: a preset or a YAML file",
     )
+    _memory_option(verb)
     _plan_options(verb)
     _model_options(verb)
 

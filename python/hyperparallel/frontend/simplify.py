@@ -73,7 +73,8 @@ def simplify(graph: Graph, *, random: frozenset[str]) -> None:
         if node.target in random:
             raise ImportModelError(
                 f"{node.path or 'the model'} draws random numbers ({node.target}); "
-                "call module.eval() to switch dropout off, or set its p to 0 where the rest of the module trains",
+                "a training may draw them in torch.nn.Dropout and functional.dropout, and nothing else may; call "
+                "module.eval(), or set its p to 0 where the rest of the module trains",
                 op=node.target,
                 module_path=node.path or None,
             )

@@ -56,7 +56,8 @@ def import_training(
 
     Args:
         module: The module, with real parameters, or with fake ones or on the ``meta`` device (then there are no
-            weights).
+            weights). Where it is in training mode and drops something, it gets a buffer that counts the random
+            numbers (``dropout.py``).
         example_args: Positional arguments of its ``forward``, with the whole batch.
         example_kwargs: Keyword arguments of its ``forward``.
         training: Loss, optimizer, and how the step is done.
@@ -83,7 +84,10 @@ def import_training(
         >>> [(result.name, result.updates) for result in model.results]
         [('loss', None), ('weight', 'weight'), ('bias', 'bias')]
     """
+    from hyperparallel.frontend.dropout import give_counters
+
     kwargs = example_kwargs or {}
+    give_counters(module, example_args, kwargs)
 
     def make() -> ImportedModel:
         with open_worker() as worker:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from hyperparallel.enums import Role
+from hyperparallel.frontend.dropout import CountedDropout, give_counters
 from hyperparallel.frontend.feeding import Batches, checked_batch
 from hyperparallel.frontend.optimizers import STEP
 from hyperparallel.frontend.signature import bind_call, name_inputs
@@ -62,6 +63,7 @@ def train(
     if fed is None and training.batches is not None:
         fed = Batches(training.batches)
     module, training = copy.deepcopy((module, dataclasses.replace(training, batches=None)))
+    give_counters(module, args, kwargs)
     state = named_state(module)
     call = bind_call(module, args, kwargs)
     inputs = name_inputs(call, {entry.name for entry in state})
@@ -80,9 +82,10 @@ def train(
                 for name, tensor in given.items()
             }
             call_args, call_kwargs = call.with_tensors([parts[name] for name in inputs])
-            output = torch.func.functional_call(
-                module, _computed_with(module, training), call_args, call_kwargs, tie_weights=True
-            )
+            with CountedDropout(training.seed):
+                output = torch.func.functional_call(
+                    module, _computed_with(module, training), call_args, call_kwargs, tie_weights=True
+                )
             loss = training.loss(output, **{name: parts[name] for name in training.targets})
             loss = loss / training.microbatches
             loss.backward()

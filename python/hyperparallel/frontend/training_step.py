@@ -12,7 +12,7 @@ that order (casts of weights to another element type) ``outline.py`` puts back.
 
 Buffers that forward changes (running statistics) are state as parameters are: their next values are returned.
 
-Limits: the step draws no random numbers. What ``Training`` splits in microbatches is traced for one of them.
+Limits: of random numbers the step draws those of dropout alone (``dropout.py``). What ``Training`` splits in microbatches is traced for one of them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor, dispatch_funct
 from hyperparallel.enums import Role, StepPhase
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.decompositions import Rewrites
+from hyperparallel.frontend.dropout import CountedDropout
 from hyperparallel.frontend.feeding import Rates
 from hyperparallel.frontend.graph import Graph, TensorType, Value
 from hyperparallel.frontend.optimizers import (
@@ -80,6 +81,7 @@ class Training:
             from 0, or batches that can be gone through again and again, such as a list or a data loader. Without
             them all steps have the example inputs.
         scheduler: A schedule of ``torch.optim.lr_scheduler`` for the optimizer, which goes on after each step.
+        seed: Where the random numbers of dropout begin.
     """
 
     loss: Callable[..., torch.Tensor]
@@ -92,6 +94,7 @@ class Training:
     trust_repeats: bool = False
     batches: Callable[[int], Mapping[str, torch.Tensor]] | Iterable[Mapping[str, torch.Tensor]] | None = None
     scheduler: torch.optim.lr_scheduler.LRScheduler | None = None
+    seed: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -223,7 +226,7 @@ class _Gradients:
         for entry, tensor in zip(self.state, given[count:], strict=True):
             own[entry.name] = tensor.detach().requires_grad_() if entry.name in self.trained else tensor
         leaves = {name: tensor for name, tensor in own.items() if name in self.trained}
-        with Rewrites(), torch.enable_grad(), _anomaly_notes():
+        with Rewrites(), CountedDropout(training.seed), torch.enable_grad(), _anomaly_notes():
             if training.compute_dtype is not None:
                 own = _cast(own, training.compute_dtype, self.blocks)
             num_targets = len(training.targets)

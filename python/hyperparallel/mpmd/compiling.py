@@ -24,11 +24,20 @@ from hyperparallel.compile import (
     read_entry,
     timed,
 )
-from hyperparallel.compiled import LOCAL_PROGRAM_FILE, PLAN_FILE, CompiledProgram, CompiledTensor, Target, new_directory
+from hyperparallel.compiled import (
+    LOCAL_PROGRAM_FILE,
+    PLAN_FILE,
+    SCHEDULE_FILE,
+    CompiledProgram,
+    CompiledTensor,
+    Target,
+    new_directory,
+)
 from hyperparallel.dialects import supernode
 from hyperparallel.enums import Role
 from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedModel, ResultInfo
 from hyperparallel.machines import Machine
+from hyperparallel.mpmd.fitting import GroupProgram, schedule_within
 from hyperparallel.mpmd.messages import propagate_together
 from hyperparallel.pipeline import (
     Phase,
@@ -44,25 +53,6 @@ from hyperparallel.plan.layouts import DimLayout, TensorLayout
 from hyperparallel.ptxas import DEFAULT_ARCHITECTURE
 
 
-@dataclasses.dataclass(slots=True)
-class GroupProgram:
-    """The program of one group, on its way through the phases.
-
-    Attributes:
-        name: The group.
-        module: Its nested module.
-        model: What its arguments and results are.
-        plan: The plan's rules for it.
-        runner: Runs phases on it.
-    """
-
-    name: str
-    module: ir.Module
-    model: ImportedModel
-    plan: ResolvedPlan
-    runner: PhaseRunner
-
-
 def split_model(
     model: ImportedModel,
     plan: GroupedPlan,
@@ -73,7 +63,7 @@ def split_model(
     seconds: dict[str, float] | None = None,
     progress: Progress | None = None,
     overlap: bool = True,
-    packets: bool = True,
+    saved_limits: Mapping[str, int] | None = None,
 ) -> tuple[ir.Module, list[GroupProgram]]:
     """Split a program, and bring the program of every group to the point where it is of one device.
 
@@ -86,7 +76,7 @@ def split_model(
         seconds: Gets the time of each phase.
         progress: Called with the name of each phase before it runs.
         overlap: Let collectives and messages run beside the computation.
-        packets: Let small messages of one moment travel together; not every back end can.
+        saved_limits: Bytes of saved activations that the schedule may hold on each device, by group.
 
     Returns:
         The whole, of nested modules, and each of these.
@@ -106,7 +96,7 @@ def split_model(
     with timed(seconds, str(Phase.IMPORTED), progress):
         whole.run(Phase.IMPORTED)
     with timed(seconds, "split", progress):
-        whole.run_steps("split", _split_steps(plan, written))
+        whole.run_steps("split", _split_steps(plan, written, directory / SCHEDULE_FILE, saved_limits or {}))
     programs = [
         _group_program(name, nested, model, plan, directory, dump) for name, nested in _nested_modules(module).items()
     ]
@@ -126,9 +116,8 @@ def split_model(
     with timed(seconds, str(Phase.PARTITIONED), progress):
         for program in programs:
             program.runner.run(Phase.PARTITIONED)
-    if packets:
-        with timed(seconds, "merge", progress):
-            whole.run_steps("merged", ["hypermpmd-merge-transfers"])
+    with timed(seconds, "merge", progress):
+        whole.run_steps("merged", ["hypermpmd-merge-transfers"])
     return module, programs
 
 
@@ -150,7 +139,7 @@ def _propagate(programs: Sequence[GroupProgram], plan: GroupedPlan, written: Pat
     propagate_together(list(by_name), meshes, max(1, rounds), module_of, propagate)
 
 
-def _split_steps(plan: GroupedPlan, written: Path) -> list[str]:
+def _split_steps(plan: GroupedPlan, written: Path, report: Path, saved_limits: Mapping[str, int]) -> list[str]:
     """What splits a program, in order; a schedule is for programs of several microbatches."""
     schedule = plan.groups.schedule
     steps = ["hp-unroll"]
@@ -158,11 +147,14 @@ def _split_steps(plan: GroupedPlan, written: Path) -> list[str]:
         steps.append("hypermpmd-split-backward")
     steps += [f"hypermpmd-form-fragments{{plan=@{written}}}", "hypermpmd-infer-transfers"]
     if schedule is not None:
-        options = [f"schedule={schedule}"]
+        options = [f"schedule={schedule}", f"report={report}"]
         if plan.groups.memory is not None:
             options.append(f"memory={plan.groups.memory}")
         if plan.groups.before:
             options.append("before=" + ",".join(plan.groups.before))
+        if saved_limits:
+            limits = (saved_limits.get(group.name, -1) for group in plan.groups.groups)
+            options.append("limits=" + ",".join(map(str, limits)))
         steps.append(f"hypermpmd-schedule{{{' '.join(options)}}}")
     return [*steps, "hp-split"]
 
@@ -183,12 +175,12 @@ def _group_program(
     part = _part_of(model, nested, name)
     resolved = plan.for_group(name, describe_program(part, nested))
     own = directory / name
-    own.mkdir()
+    own.mkdir(exist_ok=True)
     written = own / PLAN_FILE
     written.write_text(resolved.to_json_text(), encoding="utf-8")
     inner = None if dump is None else dump / name
     if inner is not None:
-        inner.mkdir()
+        inner.mkdir(exist_ok=True)
     return GroupProgram(name, nested, part, resolved, PhaseRunner(nested, bytecode_of(nested), written, inner))
 
 
@@ -245,17 +237,25 @@ def compile_groups(
         dump = made / "ir" if dump_ir else None
         if dump is not None:
             dump.mkdir()
-        module, programs = split_model(
-            model,
-            plan,
-            made,
-            machine=machine,
-            dump=dump,
-            seconds=seconds,
-            progress=progress,
-            overlap=overlap,
-            packets=target is not Target.CUDA,
-        )
+        limits = plan.groups.memory_of(device_memory)
+
+        def split(saved_limits: Mapping[str, int]) -> tuple[ir.Module, list[GroupProgram]]:
+            return split_model(
+                model,
+                plan,
+                made,
+                machine=machine,
+                dump=dump,
+                seconds=seconds,
+                progress=progress,
+                overlap=overlap,
+                saved_limits=saved_limits,
+            )
+
+        if limits and plan.groups.schedule is Schedule.AUTO:
+            module, programs = schedule_within(limits, made / SCHEDULE_FILE, split)
+        else:
+            module, programs = split({})
         described = supernode.machine_of(module)
         compiled: list[CompiledProgram] = []
         for program in programs:
@@ -271,7 +271,7 @@ def compile_groups(
                 target,
                 None if dump is None else dump / program.name,
                 threads,
-                device_memory,
+                limits.get(program.name),
                 progress,
                 architectures,
             )
@@ -292,7 +292,7 @@ def compile_groups(
             seconds=seconds,
             target=target,
             machine=None if described is None else described.name,
-            device_memory=device_memory,
+            device_memory=max(limits.values()) if len(limits) == len(programs) else None,
             peak_bytes=max((one.peak_bytes or 0 for one in compiled), default=0) or None,
             programs=tuple(compiled),
         )

@@ -202,8 +202,8 @@ def plan(problem: Problem) -> Plan:
     return _result(problem, planner)
 
 
-def execute(problem: Problem, spills: Sequence[Spill]) -> Plan:
-    """Carries out spills that somebody else has planned.
+def planner_with(problem: Problem, spills: Sequence[Spill]) -> _hyperparallel.Planner:
+    """A planner that has taken spills which somebody else has planned.
 
     Raises:
         OffloadError: They are no plan for the problem, or not a safe one; the message says why.
@@ -215,7 +215,16 @@ def execute(problem: Problem, spills: Sequence[Spill]) -> Plan:
         )
     except ValueError as error:
         raise OffloadError(str(error)) from None
-    return _result(problem, planner)
+    return planner
+
+
+def execute(problem: Problem, spills: Sequence[Spill]) -> Plan:
+    """Carries out spills that somebody else has planned.
+
+    Raises:
+        OffloadError: They are no plan for the problem, or not a safe one; the message says why.
+    """
+    return _result(problem, planner_with(problem, spills))
 
 
 __all__ = ["Plan", "Spill", "execute", "plan"]

@@ -2,6 +2,7 @@
 """Device groups: which group of devices runs which part of a program.
 
     groups: {enc: tp=1, dec: "dp=1,tp=3"}   # in the order of their devices; or mesh: {pp: 2, tp: 2} for two of tp=2
+                                            # or {enc: {mesh: tp=1, memory: 2GiB}, ...}: what each device of it has
     stages: {enc: "vision.**", dec: "text.**"}   # paths of blocks; or a number: stages of equal cost, the default
     schedule: 1f1b   # or {name: auto, memory: 2GiB, before: ["F0.3 < B1.0"]}
     microbatches: 4
@@ -59,10 +60,12 @@ class Group:
     Attributes:
         name: Its name.
         mesh: Its own mesh.
+        memory: Bytes that the program may use on each of its devices; None if the plan does not say.
     """
 
     name: str
     mesh: Mesh
+    memory: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,6 +125,15 @@ class Groups:
                 break
             first += group.mesh.num_devices
         return first
+
+    def memory_of(self, device_memory: int | None) -> dict[str, int]:
+        """Bytes that the program may use on each device, by group, where there is a limit.
+
+        Args:
+            device_memory: The limit of groups for which the plan names none.
+        """
+        limits = {group.name: device_memory if group.memory is None else group.memory for group in self.groups}
+        return {name: limit for name, limit in limits.items() if limit is not None}
 
     def check_devices(self, devices: int) -> None:
         """Refuse groups that do not use exactly so many devices."""
@@ -189,14 +201,7 @@ def _read_schedule(value: Any, origin: str) -> tuple[Any, int | None, tuple[str,
     unknown = next((key for key in options if key not in ("name", "memory", "before")), None)
     if unknown is not None:
         raise PlanError(f"{origin}: schedule: unknown key {unknown!r}; expected name, memory or before")
-    memory = options.get("memory")
-    if isinstance(memory, str):
-        try:
-            memory = int(units.parse(memory, units.BYTES))
-        except ValueError as error:
-            raise PlanError(f"{origin}: schedule: memory: {error}") from None
-    if memory is not None and (type(memory) is not int or memory < 1):
-        raise PlanError(f"{origin}: schedule: memory: expected a size, such as 2GiB, but got {memory!r}")
+    memory = _read_size(options.get("memory"), f"{origin}: schedule: memory")
     before = options.get("before", [])
     if not isinstance(before, Sequence) or isinstance(before, str):
         raise PlanError(
@@ -212,6 +217,18 @@ def _read_schedule(value: Any, origin: str) -> tuple[Any, int | None, tuple[str,
     return options.get("name", str(Schedule.AUTO)), memory, tuple("".join(rule.split()) for rule in rules)
 
 
+def _read_size(value: Any, where: str) -> int | None:
+    """Bytes, or a size such as 2GiB; None if there is none."""
+    if isinstance(value, str):
+        try:
+            value = int(units.parse(value, units.BYTES))
+        except ValueError as error:
+            raise PlanError(f"{where}: {error}") from None
+    if value is not None and (type(value) is not int or value < 1):
+        raise PlanError(f"{where}: expected a size, such as 2GiB, but got {value!r}")
+    return value
+
+
 def _pipeline_groups(mesh: Mesh) -> tuple[Group, ...]:
     inner = tuple(axis for axis in mesh.axes if axis[0] != PIPELINE_AXIS) or (("dp", 1),)
     return tuple(Group(f"stage{index}", Mesh(inner)) for index in range(mesh.size(PIPELINE_AXIS)))
@@ -224,11 +241,17 @@ def _read_groups(value: Any, origin: str) -> tuple[Group, ...]:
         )
     groups: list[Group] = []
     for name, mesh in cast("Mapping[Any, Any]", value).items():
-        inner = cast("Mapping[Any, Any]", mesh).get("mesh") if isinstance(mesh, Mapping) and "mesh" in mesh else mesh
+        inner, memory = mesh, None
+        if isinstance(mesh, Mapping) and "mesh" in mesh:
+            entries = dict(cast("Mapping[Any, Any]", mesh))
+            inner = entries.pop("mesh")
+            memory = _read_size(entries.pop("memory", None), f"{origin}: group {name}: memory")
+            if entries:
+                raise PlanError(f"{origin}: group {name}: unknown key {next(iter(entries))!r}; expected mesh or memory")
         if not isinstance(inner, (Mesh, str, Mapping)):
             raise PlanError(f"{origin}: group {name}: expected a mesh, such as tp=2, but got {inner!r}")
         try:
-            groups.append(Group(str(name), Mesh.of(cast("Mesh | str | Mapping[str, int]", inner))))
+            groups.append(Group(str(name), Mesh.of(cast("Mesh | str | Mapping[str, int]", inner)), memory))
         except PlanError as error:
             raise PlanError(f"{origin}: group {name}: {error}") from None
     return tuple(groups)
@@ -312,9 +335,16 @@ class GroupedPlan:
         """Everything that the compiled programs depend on; equal plans make equal text."""
         rules = [f"{rule.pattern}: {rule.layout_text()}" for rule in self.rules]
         groups = self.groups
-        more = {"preset": str(self.preset), "rules": rules, "schedule": groups.schedule, "split": groups.microbatches}
+        more: dict[str, Any] = {
+            "preset": str(self.preset),
+            "rules": rules,
+            "schedule": groups.schedule,
+            "split": groups.microbatches,
+        }
         if groups.memory is not None or groups.before:
             more |= {"memory": groups.memory, "before": list(groups.before)}
+        if any(group.memory is not None for group in groups.groups):
+            more["device_memory"] = {group.name: group.memory for group in groups.groups}
         return json.dumps({**self.to_json(), **more}, indent=1) + "\n"
 
     def for_group(self, name: str, program: Program) -> ResolvedPlan:

@@ -252,6 +252,9 @@ class SplitLargest:
 
     The first dimension that splits evenly is taken; if none does, the first with an element for each device; else the
     first. Dimensions keep the axes that ``base`` gives them; the new ones are minor.
+
+    How something is stored has no say in how it is computed with: its priority is behind that of the batch, so that a
+    gradient is computed by the batch and then scattered, instead of moving activations to where it is stored.
     """
 
     axes: tuple[str, ...]
@@ -275,7 +278,7 @@ class SplitLargest:
         even = [index for index in long_enough if shape[index] % (devices * parts[index]) == 0]
         dim = next(iter(even + long_enough), 0)
         dims = list(base.dims)
-        dims[dim] = dataclasses.replace(dims[dim], axes=dims[dim].axes + extra)
+        dims[dim] = dataclasses.replace(dims[dim], axes=dims[dim].axes + extra, priority=1)
         layout = TensorLayout(tuple(dims), base.replicated)
         layout.check(mesh, where)
         return layout

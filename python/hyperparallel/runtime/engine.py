@@ -120,6 +120,8 @@ class Runtime:
         threads: Cores to share out over the devices; all usable ones if None.
         watchdog_seconds: Period of the search for devices that wait for each other forever; 0 turns it off.
         tier_limits: Most bytes that each device may use in a tier.
+        graphs: Let GPUs capture a step that is run again with the same arrays, and replay it from then on.
+        tf32: Let GPUs round the operands of products in f32 to 10 bits.
 
     Raises:
         RuntimeFailure: The library or the back end is missing, or an argument is out of range.
@@ -133,6 +135,8 @@ class Runtime:
         threads: int | None = None,
         watchdog_seconds: float = 0.1,
         tier_limits: Mapping[Tier, int] | None = None,
+        graphs: bool = True,
+        tf32: bool = False,
     ) -> None:
         self.library = abi.load_library()
         self.backend = backend
@@ -144,8 +148,11 @@ class Runtime:
             openblas = abi.find_openblas()
             if openblas is not None:
                 options["openblas"] = str(openblas)
+        elif backend == "cuda":
+            options |= {"graphs": str(int(graphs)), "tf32": str(int(tf32))}
         self._context = self._create(backend, devices, options)
-        self._finalizer = weakref.finalize(self, self.library.hp_context_destroy, self._context)
+        self._staging = Staging(self.library)
+        self._finalizer = weakref.finalize(self, _close, self.library, self._context, self._staging)
         self.device_count = int(self.library.hp_device_count(self._context))
         for tier, limit in (tier_limits or {}).items():
             self.set_limit(tier, limit)
@@ -282,8 +289,12 @@ class Runtime:
         self._check_open()
         if self.backend == "cpu":
             return self._run(_pack(launches), len(launches))
-        staging, handles = Staging(self.library), {launch.device: self._device(launch.device) for launch in launches}
+        # What the same launches had before stays where it is: a step is replayed with the buffers it was captured with.
+        staging, handles = self._staging, {launch.device: self._device(launch.device) for launch in launches}
         try:
+            staging.keep(
+                {(launch.device, array.ctypes.data, array.nbytes) for launch in launches for array in _all(launch)}
+            )
             packed = _pack(launches, staging, handles)
             staging.finish_copies()
             statistics = self._run(packed, len(launches))
@@ -291,8 +302,9 @@ class Runtime:
                 staging.fetch(launch.device, handles[launch.device], [*launch.results, *launch.updated])
             staging.finish_copies()
             return statistics
-        finally:
-            staging.close(handles)
+        except BaseException:
+            staging.close()
+            raise
 
     def _run(self, packed: _PackedLaunches, count: int) -> RunStatistics:
         abi.check(self.library, self.library.hp_run_start(self._context, packed.array, count))
@@ -310,7 +322,12 @@ class Runtime:
             self._stop(packed)
             raise
         abi.check(self.library, status)
-        return RunStatistics(stats.wall_ns / 1e9, tuple(_device_statistics(device) for device in devices))
+        return RunStatistics(
+            stats.wall_ns / 1e9,
+            tuple(_device_statistics(device) for device in devices),
+            int(stats.replayed),
+            stats.not_captured.decode() if stats.not_captured else None,
+        )
 
     def _stop(self, packed: _PackedLaunches) -> None:
         """Cancels the run; leaves a device that does not stop to itself, with what it uses."""
@@ -322,6 +339,15 @@ class Runtime:
         if not done.value:
             _abandoned.append(packed)
             self._finalizer.detach()
+
+
+def _close(library: ctypes.CDLL, context: ctypes.c_void_p, staging: Staging) -> None:
+    staging.close()
+    library.hp_context_destroy(context)
+
+
+def _all(launch: Launch) -> list[NDArray[Any]]:
+    return [*launch.arguments, *launch.results]
 
 
 def _pointers(arrays: Sequence[NDArray[Any]], what: str, writable: bool) -> Any:
@@ -393,6 +419,7 @@ def _pack(
         desc.entry = entry
         desc.args, desc.results = arguments, results
         desc.resident[:] = resident
+        desc.num_args, desc.num_results = len(launch.arguments), len(launch.results)
     return packed
 
 

@@ -47,6 +47,8 @@ class LaunchDesc(ctypes.Structure):
         ("args", ctypes.POINTER(ctypes.c_void_p)),
         ("results", ctypes.POINTER(ctypes.c_void_p)),
         ("resident", _Tiers),
+        ("num_args", ctypes.c_int64),
+        ("num_results", ctypes.c_int64),
     ]
 
 
@@ -82,6 +84,8 @@ class RunStats(ctypes.Structure):
         ("wall_ns", ctypes.c_int64),
         ("num_devices", ctypes.c_int64),
         ("devices", ctypes.POINTER(DeviceStats)),
+        ("replayed", ctypes.c_int64),
+        ("not_captured", ctypes.c_char_p),
     ]
 
 

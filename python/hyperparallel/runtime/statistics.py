@@ -77,10 +77,14 @@ class RunStatistics:
     Attributes:
         wall_seconds: From the start of the first device to the end of the last.
         devices: One entry for each launch, in launch order.
+        replayed: On how many devices the step was a graph that had been captured before, and was only launched.
+        not_captured: Why that was not so on one of the others; None where there is nothing to capture.
     """
 
     wall_seconds: float
     devices: tuple[DeviceStatistics, ...]
+    replayed: int = 0
+    not_captured: str | None = None
 
     @property
     def collectives(self) -> dict[Collective, int]:
@@ -124,6 +128,7 @@ class RunStatistics:
             "moved_bytes": {str(kind): total for kind, total in self.moved_bytes.items()},
             "peak_bytes": {str(tier): peak for tier, peak in self.peak_bytes.items()},
             "leaked_bytes": self.leaked_bytes,
+            "graphs": {"replayed": self.replayed, "not_captured": self.not_captured},
             "devices": [_plain(asdict(device)) for device in self.devices],
         }
 

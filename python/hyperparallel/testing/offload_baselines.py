@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from hyperparallel.offload import Plan, Problem, Spill, execute
+from hyperparallel.testing.offload_oracles import gaps_of, live_bytes
 
 #: What leaves first: the least of (last use, first use, bytes).
 Order = Callable[[int, int, int], tuple[int, int]]
@@ -106,6 +107,41 @@ def on_demand_lru(problem: Problem) -> float:
     return seconds
 
 
+def synchronous(problem: Problem) -> Plan:
+    """Copies out when a storage was used last, and waits; copies in when it is needed, and waits; the longest gaps leave.
+
+    Raises:
+        ValueError: Nothing that could leave makes it fit.
+    """
+    starts = [0.0]
+    for op in problem.operations:
+        starts.append(starts[-1] + op.seconds)
+    over = [live - problem.capacity for live in live_bytes(problem)]
+    gaps = gaps_of(problem)
+    chosen: set[int] = set()
+    for number in sorted(
+        range(len(gaps)), key=lambda one: starts[gaps[one].after + 1] - starts[min(gaps[one].before, len(starts) - 1)]
+    ):
+        gap = gaps[number]
+        away = range(gap.after + 1, gap.before)
+        if any(over[slot] > 0 for slot in away):
+            chosen.add(number)
+            for slot in away:
+                over[slot] -= problem.storages[gap.storage].bytes
+    if max(over) > 0:
+        raise ValueError(f"expected room for {max(over)} bytes more")
+    spills: list[Spill] = []
+    written = {storage for op in problem.operations for storage in op.writes}
+    lies_below = [storage.clean and number not in written for number, storage in enumerate(problem.storages)]
+    for number, gap in enumerate(gaps):
+        lies_below[gap.storage] &= not gap.written
+        if number in chosen:
+            is_clean = lies_below[gap.storage]
+            spills.append(Spill(gap.storage, gap.after, gap.before, gap.after + 1, gap.before, clean=is_clean))
+            lies_below[gap.storage] = True
+    return execute(problem, spills)
+
+
 def one_op_ahead(problem: Problem) -> float:
     """Seconds when copies out overlap, and copies in begin one op before they are needed (vDNN)."""
     return execute(problem, choose(problem, _oldest, ahead=1)).seconds
@@ -133,4 +169,4 @@ def reverse_sweep(problem: Problem) -> Plan:
     return execute(dataclasses.replace(problem, capacity=1 << 60), placed)
 
 
-__all__ = ["choose", "greedy_at_consumer", "on_demand_lru", "one_op_ahead", "reverse_sweep"]
+__all__ = ["choose", "greedy_at_consumer", "on_demand_lru", "one_op_ahead", "reverse_sweep", "synchronous"]

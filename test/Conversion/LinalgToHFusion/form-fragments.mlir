@@ -101,6 +101,35 @@ func.func @assertions(%a: memref<4xi64>, %b: memref<4xi64>) {
   return
 }
 
+// What a buffer gets unchanged is copied by an operator: arguments are no results of fragments.
+// CHECK-LABEL: func.func @unchanged(
+// CHECK-SAME: %[[A:.*]]: memref<4x8xf32>, %[[B:.*]]: memref<4x8xf32>, %[[C:.*]]: memref<4x8xf32>
+// CHECK: call @library_copy{{[_0-9]*}}(%[[A]], %[[B]])
+// CHECK: call @fragment{{[0-9]+}}_of_unchanged(%[[A]], %[[C]])
+func.func @unchanged(%a: memref<4x8xf32>, %b: memref<4x8xf32>, %c: memref<4x8xf32>) {
+  linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%a : memref<4x8xf32>) outs(%b, %c : memref<4x8xf32>, memref<4x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %0 = math.exp %x : f32
+    linalg.yield %x, %0 : f32, f32
+  }
+  return
+}
+
+// Ascend's compiler fails at ops on tensors of no dimensions: they have one element.
+// CHECK-LABEL: func.func @number(
+// TEXT: hp.fragment = "func.func @fragment(%arg0: tensor<1xf32>) -> (tensor<1xf32>)
+// TEXT-SAME: ins(%arg0, %arg0 : tensor<1xf32>, tensor<1xf32>)
+func.func @number(%a: memref<f32>, %b: memref<f32>) {
+  linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []}
+      ins(%a : memref<f32>) outs(%b : memref<f32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = arith.mulf %x, %x : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
 // Products are the library's.
 // CHECK-LABEL: func.func @product(
 // CHECK: linalg.matmul

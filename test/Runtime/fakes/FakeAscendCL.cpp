@@ -30,6 +30,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <sys/stat.h>
 
 #define FAKE extern "C" __attribute__((visibility("default")))
 
@@ -105,8 +106,8 @@ DevicePointer address(const void *pointer) {
   return reinterpret_cast<DevicePointer>(pointer);
 }
 
-/// The text beside the object that is asked for.
-std::string twinOf(const std::string &object) {
+/// The text beside the object that is asked for, as a shared object.
+std::string makeTwin(const std::string &object) {
   const char *maker = std::getenv("HP_FAKE_ASCEND_TWIN");
   size_t dot = object.rfind(".o");
   if (!maker || dot == std::string::npos)
@@ -123,6 +124,24 @@ std::string twinOf(const std::string &object) {
   while (!path.empty() && path.back() == '\n')
     path.pop_back();
   return path;
+}
+
+/// One thread makes it, and others wait here rather than for each other: a text
+/// that is made four times at once takes longer than members of a group wait.
+std::string twinOf(const std::string &object) {
+  static std::mutex making;
+  static std::map<std::string, std::string> made;
+  struct stat about = {};
+  std::string text = object.substr(0, object.rfind('.')) + ".mlir";
+  if (stat(text.c_str(), &about) != 0)
+    return "";
+  std::string key = text + " " + std::to_string(about.st_ino) + " " +
+                    std::to_string(about.st_mtime);
+  std::lock_guard<std::mutex> lock(making);
+  std::string &twin = made[key];
+  if (twin.empty())
+    twin = makeTwin(object);
+  return twin;
 }
 
 } // namespace

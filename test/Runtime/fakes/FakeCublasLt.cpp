@@ -89,9 +89,20 @@ void store(void *base, int64_t index, int type, double value) {
   }
 }
 
+/// A float with 10 bits of fraction, the nearest one: TF32.
+double toTf32(double value) {
+  float single = static_cast<float>(value);
+  uint32_t bits;
+  std::memcpy(&bits, &single, sizeof(bits));
+  bits = (bits + 0x1000) & ~uint32_t(0x1fff);
+  std::memcpy(&single, &bits, sizeof(bits));
+  return single;
+}
+
 /// The operand as a dense matrix of `rows` rows of op(x), in f32 or f64.
 template <typename T>
-std::vector<T> gather(const char *base, const Layout &layout, bool transposed) {
+std::vector<T> gather(const char *base, const Layout &layout, bool transposed,
+                      int compute) {
   uint64_t rows = transposed ? layout.columns : layout.rows;
   uint64_t columns = transposed ? layout.rows : layout.columns;
   std::vector<T> dense(rows * columns);
@@ -103,6 +114,9 @@ std::vector<T> gather(const char *base, const Layout &layout, bool transposed) {
               ? static_cast<int64_t>(j) + static_cast<int64_t>(i) * layout.ld
               : static_cast<int64_t>(i) + static_cast<int64_t>(j) * layout.ld,
           layout.type));
+  if (compute == lt::Compute32FFastTF32)
+    for (T &value : dense)
+      value = static_cast<T>(toTf32(static_cast<double>(value)));
   return dense;
 }
 
@@ -119,9 +133,9 @@ template <typename T>
 void multiply(const Desc &desc, double alpha, double beta, const char *a,
               const Layout &layoutA, const char *b, const Layout &layoutB,
               const char *c, char *d, const Layout &layoutC) {
-  std::vector<T> left = gather<T>(a, layoutA, desc.transA != 0);
+  std::vector<T> left = gather<T>(a, layoutA, desc.transA != 0, desc.compute);
   // By columns, so that the innermost loop is contiguous in all three.
-  std::vector<T> right = gather<T>(b, layoutB, desc.transB != 0);
+  std::vector<T> right = gather<T>(b, layoutB, desc.transB != 0, desc.compute);
   size_t rows = layoutC.rows, columns = layoutC.columns;
   size_t inner = rows ? left.size() / rows : 0;
   std::vector<T> sums(rows * columns, 0);
@@ -285,6 +299,58 @@ FAKE int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *,
   return Success;
 }
 
+/// A product whose arguments were checked.
+struct Product {
+  Desc desc;
+  const void *a;
+  Layout layoutA;
+  const void *b;
+  Layout layoutB;
+  void *d;
+  Layout layoutC;
+  double scaleA, scaleC;
+  void *workspace;
+  uint64_t workspaceBytes;
+};
+
+static int runProduct(void *stream, const Product &product) {
+  const auto &[desc, a, layoutA, b, layoutB, d, layoutC, scaleA, scaleC,
+               workspace, workspaceBytes] = product;
+  bool isDouble = desc.compute == lt::Compute64F;
+  int fault = hp_fake_cuda_begin(stream, "a product of cuBLASLt");
+  if (!fault)
+    fault = touch(stream, a, layoutA, false);
+  if (!fault)
+    fault = touch(stream, b, layoutB, false);
+  if (!fault && scaleC != 0)
+    fault = touch(stream, d, layoutC, false);
+  if (!fault && desc.bias && (desc.epilogue & lt::EpilogueBias))
+    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(desc.bias),
+                                layoutC.rows * sizeOf(layoutC.type), 0);
+  if (!fault)
+    fault = touch(stream, d, layoutC, true);
+  if (!fault && workspaceBytes)
+    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(workspace),
+                                workspaceBytes, 1);
+  if (fault)
+    return ExecutionFailed;
+  for (int32_t i = 0; i < layoutC.batch; ++i) {
+    auto part = [&](const void *base, const Layout &layout) {
+      return static_cast<const char *>(base) +
+             i * layout.stride * sizeOf(layout.type);
+    };
+    char *to = const_cast<char *>(part(d, layoutC));
+    if (isDouble)
+      multiply<double>(desc, scaleA, scaleC, part(a, layoutA), layoutA,
+                       part(b, layoutB), layoutB, to, to, layoutC);
+    else
+      multiply<float>(desc, scaleA, scaleC, part(a, layoutA), layoutA,
+                      part(b, layoutB), layoutB, to, to, layoutC);
+  }
+  hp_fake_cuda_end(stream);
+  return Success;
+}
+
 FAKE int cublasLtMatmul(void *handle, void *descHandle, const void *alpha,
                         const void *a, void *aLayout, const void *b,
                         void *bLayout, const void *beta, const void *c,
@@ -325,36 +391,11 @@ FAKE int cublasLtMatmul(void *handle, void *descHandle, const void *alpha,
                            : *static_cast<const float *>(alpha);
   double scaleC = isDouble ? *static_cast<const double *>(beta)
                            : *static_cast<const float *>(beta);
-  int fault = hp_fake_cuda_begin(stream, "a product of cuBLASLt");
-  if (!fault)
-    fault = touch(stream, a, layoutA, false);
-  if (!fault)
-    fault = touch(stream, b, layoutB, false);
-  if (!fault && scaleC != 0)
-    fault = touch(stream, c, layoutC, false);
-  if (!fault && desc.bias && (desc.epilogue & lt::EpilogueBias))
-    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(desc.bias),
-                                layoutC.rows * sizeOf(layoutC.type), 0);
-  if (!fault)
-    fault = touch(stream, d, layoutC, true);
-  if (!fault && promise.workspace)
-    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(workspace),
-                                promise.workspace, 1);
-  if (fault)
-    return ExecutionFailed;
-  for (int32_t i = 0; i < layoutC.batch; ++i) {
-    auto part = [&](const void *base, const Layout &layout) {
-      return static_cast<const char *>(base) +
-             i * layout.stride * sizeOf(layout.type);
-    };
-    char *to = const_cast<char *>(part(d, layoutC));
-    if (isDouble)
-      multiply<double>(desc, scaleA, scaleC, part(a, layoutA), layoutA,
-                       part(b, layoutB), layoutB, to, to, layoutC);
-    else
-      multiply<float>(desc, scaleA, scaleC, part(a, layoutA), layoutA,
-                      part(b, layoutB), layoutB, to, to, layoutC);
-  }
-  hp_fake_cuda_end(stream);
-  return Success;
+  std::function<int(void *)> work = [=, desc = desc, layoutA = layoutA,
+                                     layoutB = layoutB,
+                                     layoutC = layoutC](void *on) {
+    return runProduct(on, {desc, a, layoutA, b, layoutB, d, layoutC, scaleA,
+                           scaleC, workspace, promise.workspace});
+  };
+  return hp_fake_cuda_defer(stream, &work) ? Success : work(stream);
 }

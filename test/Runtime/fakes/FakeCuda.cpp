@@ -192,6 +192,7 @@ FAKE int cuCtxSynchronize() {
   std::lock_guard<std::mutex> lock(d.mutex);
   if (currentDevice < 0)
     return InvalidContext;
+  FAKE_NOT_CAPTURED("cuCtxSynchronize");
   waitForAll(d, currentDevice);
   return Success;
 }
@@ -215,6 +216,7 @@ static int allocate(Driver &d, DevicePointer *out, uint64_t bytes,
     return InvalidContext;
   if (bytes == 0)
     return InvalidValue;
+  FAKE_NOT_CAPTURED("an allocation");
   if (d.memory.inUse(currentDevice) + bytes > d.bytes)
     return OutOfMemory;
   void *memory = reserve(d, bytes);
@@ -241,6 +243,7 @@ FAKE int cuMemAllocAsync(DevicePointer *out, size_t bytes, void *handle) {
 
 static int release(Driver &d, const Action &action, uint64_t address,
                    bool isDevice) {
+  FAKE_NOT_CAPTURED("a release of memory");
   MemoryMap::Block *block = d.memory.find(address);
   std::string fault = d.memory.release(action, address, isDevice);
   if (!fault.empty())
@@ -274,6 +277,7 @@ FAKE int cuMemFreeAsync(DevicePointer address, void *handle) {
 FAKE int cuMemHostAlloc(void **out, size_t bytes, unsigned) {
   Driver &d = driver();
   std::lock_guard<std::mutex> lock(d.mutex);
+  FAKE_NOT_CAPTURED("cuMemHostAlloc");
   *out = reserve(d, bytes);
   if (!*out)
     return OutOfMemory;
@@ -326,6 +330,8 @@ FAKE int cuStreamSynchronize(void *handle) {
   Driver &d = driver();
   std::lock_guard<std::mutex> lock(d.mutex);
   FAKE_STREAM(stream, handle);
+  if (stream->capture)
+    return refuseInCapture(d, "cuStreamSynchronize");
   waitFor(d, stream);
   return Success;
 }
@@ -356,7 +362,10 @@ FAKE int cuEventRecord(void *handle, void *streamHandle) {
   FAKE_STREAM(stream, streamHandle);
   if (!d.events.count(event))
     return InvalidHandle;
+  if (stream->capture)
+    return recordInCapture(event, stream);
   Action action = beginOn(d, stream, "an event");
+  event->capture = 0;
   event->recorded = true;
   event->clock = action.known;
   event->time = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -371,6 +380,8 @@ FAKE int cuStreamWaitEvent(void *streamHandle, void *handle, unsigned) {
   if (!d.events.count(event))
     return InvalidHandle;
   ++d.waits;
+  if (stream->capture || event->capture)
+    return waitInCapture(d, stream, event);
   learn(d.timelines.clock(stream->timeline), event->clock);
   return Success;
 }
@@ -381,6 +392,8 @@ FAKE int cuEventQuery(void *handle) {
   auto *event = static_cast<FakeEvent *>(handle);
   if (!d.events.count(event))
     return InvalidHandle;
+  if (event->capture)
+    return refuseInCapture(d, "a query of an event that was recorded");
   learn(hostClock(d), event->clock);
   return Success;
 }
@@ -407,6 +420,10 @@ FAKE int cuLaunchHostFunc(void *handle, void (*function)(void *), void *arg) {
     Driver &d = driver();
     std::lock_guard<std::mutex> lock(d.mutex);
     FAKE_STREAM(stream, handle);
+    if (stream->capture)
+      return addToCapture(stream, [=](void *on) {
+        return cuLaunchHostFunc(on, function, arg);
+      });
     beginOn(d, stream, "a host function");
   }
   function(arg);

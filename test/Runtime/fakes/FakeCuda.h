@@ -14,6 +14,9 @@
 //     release is an error. Addresses are never used twice.
 //   - Fresh memory is full of bytes 0xff, which as floats are no numbers.
 //
+// A graph (FakeGraphs.cpp) is the calls that were captured; they are made again
+// when it is launched.
+//
 // Accesses are kept as ranges of bytes: for a kernel, from the lowest to the
 // highest that it touches from one of its pointers on, up to the next one.
 //
@@ -22,8 +25,14 @@
 #define HYPERPARALLEL_TEST_RUNTIME_FAKES_FAKECUDA_H
 
 #include <cstdint>
+#include <functional>
 
 extern "C" {
+/// Keeps the work of a library for a stream that is being captured, and says so
+/// by true. It is done, on the stream that it is given, when the graph is
+/// launched, and returns 0 or what refused it.
+__attribute__((visibility("default"))) bool
+hp_fake_cuda_defer(void *stream, const std::function<int(void *)> *work);
 /// For the other fakes: work of a library on a stream of the fake driver. Begin
 /// and end enclose the accesses; each returns 0, or a CUDA error that
 /// cuGetErrorString explains.

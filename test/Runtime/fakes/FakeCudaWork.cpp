@@ -42,6 +42,12 @@ FAKE int cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes,
   Driver &d = driver();
   std::lock_guard<std::mutex> lock(d.mutex);
   FAKE_STREAM(stream, handle);
+  if (stream->capture)
+    return !d.memory.find(to) || !d.memory.find(from)
+               ? refuseInCapture(d, "a copy of pageable memory")
+               : addToCapture(stream, [=](void *on) {
+                   return cuMemcpyAsync(to, from, bytes, on);
+                 });
   Action action = beginOn(d, stream, nameCopy(d, to, from));
   std::string fault = touch(d, action, from, bytes, false);
   if (fault.empty())
@@ -62,6 +68,10 @@ FAKE int cuMemcpyPeerAsync(DevicePointer to, void *toContext,
   Driver &d = driver();
   std::lock_guard<std::mutex> lock(d.mutex);
   FAKE_STREAM(stream, handle);
+  if (stream->capture)
+    return addToCapture(stream, [=](void *on) {
+      return cuMemcpyPeerAsync(to, toContext, from, fromContext, bytes, on);
+    });
   auto isOn = [&](uint64_t address, void *context) {
     MemoryMap::Block *block = d.memory.find(address);
     return block && block->isDevice &&
@@ -92,6 +102,10 @@ FAKE int cuMemcpy2DAsync_v2(const Copy2D *copy, void *handle) {
       copy->srcPitch < copy->widthInBytes ||
       copy->dstPitch < copy->widthInBytes)
     return InvalidValue;
+  if (stream->capture)
+    return addToCapture(stream, [kept = *copy](void *on) {
+      return cuMemcpy2DAsync_v2(&kept, on);
+    });
   Action action =
       beginOn(d, stream, nameCopy(d, copy->dstDevice, copy->srcDevice));
   std::string fault;
@@ -116,6 +130,10 @@ FAKE int cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes,
   Driver &d = driver();
   std::lock_guard<std::mutex> lock(d.mutex);
   FAKE_STREAM(stream, handle);
+  if (stream->capture)
+    return addToCapture(stream, [=](void *on) {
+      return cuMemsetD8Async(to, value, bytes, on);
+    });
   Action action = beginOn(d, stream, "a fill");
   std::string fault = d.memory.touch(action, to, bytes, true);
   if (!fault.empty())
@@ -133,6 +151,7 @@ FAKE int cuModuleLoadData(void **out, const void *image) {
   std::lock_guard<std::mutex> lock(d.mutex);
   if (currentDevice < 0)
     return InvalidContext;
+  FAKE_NOT_CAPTURED("cuModuleLoadData");
   if (std::memcmp(image,
                   "\x7f"
                   "ELF",
@@ -297,6 +316,21 @@ FAKE int cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
       std::memcpy(&pointer, parameters[i], sizeof(pointer));
     if (d.memory.find(pointer))
       pointers.push_back(pointer);
+  }
+  if (stream->capture) {
+    // The values of the arguments are the call's, not the launch's.
+    std::vector<std::vector<uint8_t>> values;
+    for (size_t i = 0; i < kernel.parameterSizes.size(); ++i) {
+      const auto *bytes = static_cast<const uint8_t *>(parameters[i]);
+      values.emplace_back(bytes, bytes + kernel.parameterSizes[i]);
+    }
+    return addToCapture(stream, [=](void *on) mutable {
+      std::vector<void *> arguments;
+      for (std::vector<uint8_t> &value : values)
+        arguments.push_back(value.data());
+      return cuLaunchKernel(handle, gridX, gridY, gridZ, blockX, blockY, blockZ,
+                            sharedBytes, on, arguments.data(), nullptr);
+    });
   }
   Action action = beginOn(d, stream, "kernel " + kernel.name);
   TouchedBuffers touched(d, std::move(pointers));

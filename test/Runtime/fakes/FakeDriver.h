@@ -13,6 +13,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -26,13 +27,18 @@ inline constexpr int Success = 0, InvalidValue = 1, OutOfMemory = 2,
                      InvalidContext = 201, InvalidHandle = 400, NotFound = 500,
                      Refused = 999;
 
+struct FakeGraph;
+
 struct FakeStream {
   size_t timeline;
   int device;
-  Action current; ///< of a library, between begin and end
+  Action current;               ///< of a library, between begin and end
+  FakeGraph *capture = nullptr; ///< while it is captured
 };
 
 struct FakeEvent {
+  uint64_t capture = 0; ///< the number of the one that recorded it last, or 0
+  size_t place = 0;     ///< in that
   bool recorded = false;
   Clock clock;
   int64_t time = 0;
@@ -65,10 +71,13 @@ struct Driver {
   std::set<FakeStream *> streams;
   std::set<FakeEvent *> events;
   std::set<FakeModule *> modules;
+  std::set<FakeGraph *> graphs;
+  uint64_t captures = 0;
   std::string message = "no error";
   char *arena = nullptr;
   uint64_t arenaUsed = 0;
-  int64_t launches = 0, copies = 0, libraryCalls = 0, waits = 0, refusals = 0;
+  int64_t launches = 0, copies = 0, libraryCalls = 0, waits = 0, refusals = 0,
+          graphLaunches = 0;
 
   ~Driver() {
     const char *path = std::getenv("HP_FAKE_CUDA_REPORT");
@@ -78,10 +87,12 @@ struct Driver {
     std::fprintf(
         file,
         "{\"launches\": %lld, \"copies\": %lld, \"library_calls\": "
-        "%lld, \"waits\": %lld, \"refusals\": %lld}\n",
+        "%lld, \"waits\": %lld, \"refusals\": %lld, "
+        "\"graph_launches\": %lld}\n",
         static_cast<long long>(launches), static_cast<long long>(copies),
         static_cast<long long>(libraryCalls), static_cast<long long>(waits),
-        static_cast<long long>(refusals));
+        static_cast<long long>(refusals),
+        static_cast<long long>(graphLaunches));
     std::fclose(file);
   }
 
@@ -104,7 +115,21 @@ Action beginOn(Driver &d, FakeStream *stream, const std::string &what);
 void waitFor(Driver &d, const FakeStream *stream);
 void waitForAll(Driver &d, int device);
 
+/// What a stream is asked for while it is captured; on the stream given to it.
+using Captured = std::function<int(void *)>;
+int addToCapture(FakeStream *stream, Captured work);
+/// This thread captures: what would wait, or make memory, is refused.
+bool isCapturing(Driver &d, int device);
+int refuseInCapture(Driver &d, const char *what);
+int recordInCapture(FakeEvent *event, FakeStream *stream);
+int waitInCapture(Driver &d, FakeStream *stream, FakeEvent *event);
+
 inline constexpr uint64_t ArenaBytes = uint64_t(256) << 30;
+
+/// Leaves with an error where this thread captures.
+#define FAKE_NOT_CAPTURED(WHAT)                                                \
+  if (isCapturing(d, currentDevice))                                           \
+  return refuseInCapture(d, WHAT)
 
 /// FAKE_STREAM(stream, handle): the stream, or leaves with an error.
 #define FAKE_STREAM(NAME, HANDLE)                                              \

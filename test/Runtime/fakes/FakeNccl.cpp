@@ -5,7 +5,8 @@
 // end uses, on the CPU, for GPUs of the fake driver (FakeCuda.h) that are
 // driven by a thread each, or by one in a group. A collective waits in its call
 // until all members have made theirs, compares what they ask for, and gives up
-// after 20 seconds. Reductions are in rank order, in f32 for f16 and bf16.
+// after HP_FAKE_NCCL_SECONDS (20). Reductions are in rank order, in f32 for f16
+// and bf16.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -199,11 +201,17 @@ void reduce(const std::vector<Request> &requests, size_t offset, size_t count,
   }
 }
 
-/// Waits until all members have done something; gives up after 20 seconds.
+/// How long a member waits for others.
+std::chrono::seconds patience() {
+  const char *text = std::getenv("HP_FAKE_NCCL_SECONDS");
+  return std::chrono::seconds(text ? std::atoi(text) : 20);
+}
+
+/// Waits until all members have done something; gives up in the end.
 template <typename Done>
 bool await(Clique &clique, std::unique_lock<std::mutex> &lock, Done done) {
   clique.changed.notify_all();
-  return clique.changed.wait_for(lock, std::chrono::seconds(20), [&] {
+  return clique.changed.wait_for(lock, patience(), [&] {
     return done() || clique.isBroken;
   }) && done();
 }
@@ -286,14 +294,33 @@ int runParts(std::vector<Part> &queued) {
   return fault;
 }
 
+/// Does it, or keeps it for the graph that its stream is captured into.
+template <typename Item>
+int doNowOrLater(std::vector<Item> queued, int (*run)(std::vector<Item> &)) {
+  std::function<int(void *)> work = [=](void *stream) {
+    std::vector<Item> again = queued;
+    for (Item &item : again)
+      item.stream = stream;
+    return run(again);
+  };
+  if (queued.empty() || hp_fake_cuda_defer(queued.front().stream, &work))
+    return Success;
+  return run(queued);
+}
+
+int numberAndRun(std::vector<Part> &queued) {
+  for (Part &part : queued)
+    part.round = part.comm->queued++;
+  return runParts(queued);
+}
+
 int addPart(Part part) {
-  part.round = part.comm->queued++;
   parts.push_back(std::move(part));
   if (groupDepth > 0)
     return Success;
   std::vector<Part> queued;
   queued.swap(parts);
-  return runParts(queued);
+  return doNowOrLater(std::move(queued), numberAndRun);
 }
 
 /// Waits until all members of the groups have joined, as NCCL does.
@@ -343,7 +370,7 @@ int runMessages(std::vector<Message> &queued) {
     Clique &clique = *message.comm->clique;
     std::unique_lock<std::mutex> lock(clique.mutex);
     auto &box = clique.mail[{message.peer, message.comm->rank}];
-    if (!clique.changed.wait_for(lock, std::chrono::seconds(20),
+    if (!clique.changed.wait_for(lock, patience(),
                                  [&] { return !box.empty(); }))
       return refuse("a receive that nobody sends for");
     if (box.front().size() != message.bytes)
@@ -362,10 +389,19 @@ int addMessage(const Message &message) {
     return Success;
   std::vector<Message> queued;
   queued.swap(messages);
-  return runMessages(queued);
+  return doNowOrLater(std::move(queued), runMessages);
 }
 
 } // namespace
+
+extern "C" int cuGetErrorString(int result, const char **text);
+
+FAKE const char *ncclGetLastError(Comm *) {
+  constexpr int refused = 999;
+  const char *text = nullptr;
+  cuGetErrorString(refused, &text);
+  return text;
+}
 
 FAKE int ncclGetUniqueId(nccl::UniqueId *out) {
   static std::mutex mutex;
@@ -503,6 +539,6 @@ FAKE int ncclGroupEnd() {
   joined.swap(joining);
   int fault = finishJoining(joined);
   if (!fault)
-    fault = runParts(ofCollectives);
-  return fault ? fault : runMessages(queued);
+    fault = doNowOrLater(std::move(ofCollectives), numberAndRun);
+  return fault ? fault : doNowOrLater(std::move(queued), runMessages);
 }

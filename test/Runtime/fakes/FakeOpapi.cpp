@@ -36,6 +36,8 @@ struct TensorHandle {
 };
 struct ScalarHandle {
   double value;
+  int64_t whole;
+  int type;
 };
 struct ExecutorHandle {
   std::string name;
@@ -135,6 +137,31 @@ void forEach(const std::vector<int64_t> &sizes,
     if (i == 0)
       return;
   }
+}
+
+/// A number of a row, of which the type is an integer's.
+int64_t rowAt(const TensorHandle &rows, const std::vector<int64_t> &index) {
+  int64_t wide = 0;
+  int32_t narrow = 0;
+  if (rows.type == ascend::Int64)
+    std::memcpy(&wide, placeOf(rows, index), sizeof(wide));
+  else
+    std::memcpy(&narrow, placeOf(rows, index), sizeof(narrow));
+  return wide + narrow;
+}
+
+/// sum += term, of any type; integers wrap.
+void add(char *sum, const char *term, int type) {
+  if (isFloat(type)) {
+    store(sum, type, load(sum, type) + load(term, type));
+    return;
+  }
+  uint64_t left = 0, right = 0;
+  auto bytes = static_cast<size_t>(sizeOf(type));
+  std::memcpy(&left, sum, bytes);
+  std::memcpy(&right, term, bytes);
+  left += right;
+  std::memcpy(sum, &left, bytes);
 }
 
 bool broadcasts(const TensorHandle &from, const std::vector<int64_t> &to) {
@@ -346,10 +373,14 @@ FAKE int aclDestroyTensor(const TensorHandle *tensor) {
 }
 FAKE ScalarHandle *aclCreateScalar(void *value, int type) {
   float narrow = 0;
-  if (type != ascend::Float)
+  int64_t whole = 0;
+  if (type == ascend::Float)
+    std::memcpy(&narrow, value, 4);
+  else if (type == ascend::Int64)
+    std::memcpy(&whole, value, 8);
+  else
     return nullptr;
-  std::memcpy(&narrow, value, 4);
-  return new ScalarHandle{narrow};
+  return new ScalarHandle{narrow + static_cast<double>(whole), whole, type};
 }
 FAKE int aclDestroyScalar(const ScalarHandle *scalar) {
   delete scalar;
@@ -445,9 +476,7 @@ FAKE int aclnnEmbeddingGetWorkspaceSize(const TensorHandle *table,
       [=] {
         std::string wrong;
         forEach(rows->sizes, [&](const std::vector<int64_t> &index) {
-          int64_t row = 0;
-          std::memcpy(&row, placeOf(*rows, index),
-                      static_cast<size_t>(sizeOf(rows->type)));
+          int64_t row = rowAt(*rows, index);
           if (row < 0 || row >= table->sizes[0]) {
             wrong = "row " + std::to_string(row) + " of " +
                     std::to_string(table->sizes[0]);
@@ -466,3 +495,63 @@ FAKE int aclnnEmbeddingGetWorkspaceSize(const TensorHandle *table,
       size, executor);
 }
 RUN(aclnnEmbedding)
+
+FAKE int aclnnInplaceIndexAddGetWorkspaceSize(TensorHandle *table, int64_t dim,
+                                              const TensorHandle *rows,
+                                              const TensorHandle *updates,
+                                              const ScalarHandle *alpha,
+                                              uint64_t *size,
+                                              ExecutorHandle **executor) {
+  std::vector<int64_t> wanted = table->sizes;
+  if (dim == 0 && !wanted.empty() && rows->sizes.size() == 1)
+    wanted[0] = rows->sizes[0];
+  if (dim != 0 || wanted.empty() || rows->sizes.size() != 1 ||
+      updates->sizes != wanted || updates->type != table->type ||
+      alpha->value != 1 ||
+      (rows->type != ascend::Int64 && rows->type != ascend::Int32))
+    return refuse("aclnnInplaceIndexAdd: shapes or element types that do not "
+                  "fit");
+  return plan(
+      "aclnnInplaceIndexAdd", 512, {rows, updates}, table,
+      [=] {
+        std::string wrong;
+        forEach(updates->sizes, [&](std::vector<int64_t> index) {
+          const char *update = placeOf(*updates, index);
+          int64_t row = rowAt(*rows, {index[0]});
+          if (row < 0 || row >= table->sizes[0]) {
+            wrong = "row " + std::to_string(row) + " of " +
+                    std::to_string(table->sizes[0]);
+            return;
+          }
+          index[0] = row;
+          add(placeOf(*table, index), update, table->type);
+        });
+        return wrong;
+      },
+      size, executor);
+}
+RUN(aclnnInplaceIndexAdd)
+
+FAKE int aclnnInplaceFillScalarGetWorkspaceSize(TensorHandle *to,
+                                                const ScalarHandle *number,
+                                                uint64_t *size,
+                                                ExecutorHandle **executor) {
+  if (isFloat(to->type) != (number->type == ascend::Float))
+    return refuse("aclnnInplaceFillScalar: a number of another kind");
+  ScalarHandle kept = *number; // it may end before the call
+  return plan(
+      "aclnnInplaceFillScalar", 0, {}, to,
+      [=] {
+        forEach(to->sizes, [&](const std::vector<int64_t> &index) {
+          if (isFloat(to->type))
+            store(placeOf(*to, index), to->type,
+                  static_cast<float>(kept.value));
+          else
+            std::memcpy(placeOf(*to, index), &kept.whole,
+                        static_cast<size_t>(sizeOf(to->type)));
+        });
+        return std::string();
+      },
+      size, executor);
+}
+RUN(aclnnInplaceFillScalar)

@@ -64,6 +64,7 @@ enum class Op : uint8_t {
   Unpack,
   Cvta,
   Cvt,
+  CvtPack, ///< of two values to halves of a word
   Add,
   Sub,
   Mul,

@@ -332,6 +332,11 @@ bool Machine::step(Thread &thread, size_t number, const Instruction &one) {
     write(thread, one.to[0], bits, one.type);
     return message.empty();
   }
+  case Op::CvtPack: // the first value is the upper half
+    write(thread, one.to[0],
+          convert(one, value(0)) << 16 | (convert(one, value(1)) & 0xffff),
+          Type::B32);
+    return true;
   case Op::Setp: {
     bool result = compare(one, value(0), value(1));
     bool other = one.combine != 0 && (value(2) & 1);

@@ -411,6 +411,11 @@ bool Parser::instruction(const std::string &whole) {
   if (named == std::end(Names))
     return fail("unknown instruction '" + text.substr(0, 60) + "'");
   made.op = named->op;
+  for (std::string &mod : mods)
+    if (made.op == Op::Cvt && (mod == "f16x2" || mod == "bf16x2")) {
+      mod.resize(mod.size() - 2);
+      made.op = Op::CvtPack;
+    }
   static const char *const plain[] = {
       "rn",    "rz",  "rm",     "rp",   "ftz",  "approx",  "full",  "lo",
       "wide",  "hi",  "global", "to",   "nc",   "shared",  "local", "param",
@@ -489,7 +494,8 @@ bool Parser::operands(Instruction &made, const std::vector<std::string> &mods,
     for (const std::string &part : split(text, ','))
       parts.push_back(trim(part));
   bool first = made.op != Op::St && made.op != Op::Bar && made.op != Op::Trap;
-  Type wanted = made.op == Op::Cvt ? made.from : made.type;
+  bool isConversion = made.op == Op::Cvt || made.op == Op::CvtPack;
+  Type wanted = isConversion ? made.from : made.type;
   for (const std::string &part : parts) {
     std::vector<Operand> &into = first ? made.to : made.with;
     std::string rest = part;

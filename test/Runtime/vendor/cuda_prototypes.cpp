@@ -12,6 +12,7 @@ namespace ours = hyperparallel::runtime::cuda;
 #define CHECK(NAME, MEMBER, PARAMETERS)                                        \
   static_assert(Same<decltype(ours::Driver::MEMBER), decltype(&::NAME)>, #NAME);
 HP_CUDA_DRIVER_FUNCTIONS(CHECK)
+HP_CUDA_GRAPH_FUNCTIONS(CHECK)
 
 static_assert(sizeof(ours::Copy2D) == sizeof(CUDA_MEMCPY2D));
 static_assert(offsetof(ours::Copy2D, dstPitch) ==
@@ -31,3 +32,4 @@ static_assert(ours::PoolReleaseThreshold == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
 static_assert(ours::FunctionSharedBytes ==
               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(ours::MemoryUnified == CU_MEMORYTYPE_UNIFIED);
+static_assert(ours::CaptureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);

@@ -6,6 +6,9 @@
 // RUN: not hp-opt %s --hypermpmd-schedule="schedule=auto before=F0.7<B0.0" 2>&1 | FileCheck %s --check-prefix=ABSENT
 // RUN: not hp-opt %s --hypermpmd-schedule="schedule=auto before=first" 2>&1 | FileCheck %s --check-prefix=WORDS
 // RUN: not hp-opt %s --hypermpmd-schedule="schedule=auto memory=1000" 2>&1 | FileCheck %s --check-prefix=MEMORY
+// RUN: not hp-opt %s --hypermpmd-schedule="schedule=auto limits=1000,-1" 2>&1 | FileCheck %s --check-prefix=MEMORY
+// RUN: not hp-opt %s --hypermpmd-schedule="schedule=auto limits=1000" 2>&1 | FileCheck %s --check-prefix=LIMITS
+// RUN: not hp-opt %s --hypermpmd-schedule="schedule=auto report=/nowhere/report.json" 2>&1 | FileCheck %s --check-prefix=REPORT
 
 // CYCLE: error: schedule auto: expected an order in which everything can happen, but
 // CYCLE-SAME: (your rule F0.1<F0.0)
@@ -16,6 +19,8 @@
 // WORDS-SAME: but got 'first'
 // MEMORY: error: schedule auto:
 // MEMORY-SAME: 1000
+// LIMITS: error: expected a limit for each of 2 groups but got 1
+// REPORT: error: cannot write the report to /nowhere/report.json
 #t = #hypermpmd.topology<"a" = <["tp"=1]>, "b" = <["tp"=1]>>
 module attributes {hypermpmd.topology = #t} {
 

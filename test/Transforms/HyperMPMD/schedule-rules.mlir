@@ -3,6 +3,14 @@
 // RUN: hp-opt %s --hypermpmd-schedule="schedule=auto before=B0.0<F0.1" | FileCheck %s
 // RUN: hp-opt %s --hypermpmd-schedule="schedule=auto before=F0.1<B0.0" | FileCheck %s --check-prefix=FIRST
 // RUN: hp-opt %s --hypermpmd-schedule="schedule=auto memory=20000" | FileCheck %s
+// RUN: hp-opt %s --hypermpmd-schedule="schedule=auto limits=20000,-1 report=%t.json" | FileCheck %s
+// RUN: FileCheck %s --input-file=%t.json --check-prefix=REPORT
+// REPORT: "bubble":
+// REPORT: "peak_live": [
+// REPORT-NEXT: 1
+// REPORT: "name": "a",
+// REPORT: "saved_bytes": 16384,
+// REPORT-NEXT: "saved_limit": 20000
 
 #t = #hypermpmd.topology<"a" = <["tp"=1]>, "b" = <["tp"=1]>>
 module attributes {hypermpmd.topology = #t} {

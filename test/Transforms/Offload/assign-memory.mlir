@@ -149,6 +149,25 @@ func.func private @wait_for_copy(!llvm.ptr, memref<3x16xf32, #offload.tier<pool>
 
 // -----
 
+// A function of which pieces run at the same time has memory of its own in each, not a part of its caller's.
+// CHECK-LABEL: func.func @main(
+func.func @main(%arg: memref<16xf32>, %n: index) {
+  // CHECK-NEXT: call @pieces(%{{.*}}, %{{.*}}) {hp.parallel_grain = 1 : i64} : (memref<16xf32>, index) -> ()
+  func.call @pieces(%arg, %n) {hp.parallel_grain = 1 : i64} : (memref<16xf32>, index) -> ()
+  return
+}
+// CHECK: func.func private @pieces(%{{.*}}: memref<16xf32>, %{{.*}}: index) {
+func.func private @pieces(%x: memref<16xf32>, %n: index) {
+  // CHECK-NEXT: memref.alloc() {hp.arena} : memref<64xi8>
+  %t = memref.alloc() : memref<16xf32>
+  memref.copy %x, %t : memref<16xf32> to memref<16xf32>
+  memref.copy %t, %x : memref<16xf32> to memref<16xf32>
+  memref.dealloc %t : memref<16xf32>
+  return
+}
+
+// -----
+
 // Nothing to place: nothing changes.
 // CHECK-LABEL: func.func @main(
 // CHECK-NEXT: memref.copy

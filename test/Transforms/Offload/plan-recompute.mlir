@@ -2,6 +2,7 @@
 // A value that is faster to compute again than to copy is computed again; where the link is fast it is copied. (The pass is
 // offload-plan-transfers.)
 // RUN: sed s/BANDWIDTH/1.0e8/g %s | hp-opt --offload-plan-transfers=capacity=4200 --offload-insert-transfers --offload-verify-tiers --mlir-print-op-on-diagnostic=false 2>&1 | FileCheck %s --check-prefix=AGAIN
+// RUN: sed s/BANDWIDTH/1.0e8/g %s | hp-opt --offload-plan-transfers="capacity=4200 report=%t.json" -o /dev/null 2>/dev/null && FileCheck %s --check-prefix=REPORT < %t.json
 // RUN: sed s/BANDWIDTH/1.0e12/g %s | hp-opt --offload-plan-transfers=capacity=4200 --offload-insert-transfers --offload-verify-tiers --mlir-print-op-on-diagnostic=false 2>&1 | FileCheck %s --check-prefix=COPY
 
 #machine = #supernode.machine<"box",
@@ -13,6 +14,18 @@
 // AGAIN-LABEL: func.func @main(
 // AGAIN-NOT: offload.store
 // AGAIN: linalg.negf {hp.again}
+
+// REPORT: "tensor": "linalg.negf",
+// REPORT: "recomputed": true,
+// REPORT: "tensors": [
+// REPORT: "tensor": "linalg.negf",
+// REPORT-NEXT: "fate": "recomputed",
+// REPORT-NEXT: "bytes": 1024,
+// REPORT-NEXT: "after":
+// REPORT-NEXT: "use":
+// REPORT-NEXT: "copy_s": 0,
+// REPORT: "hidden_s": 0,
+// REPORT-NEXT: "exposed_s": 0,
 
 // COPY: remark: offload: linalg.negf (1024 B) is in dram
 // COPY-LABEL: func.func @main(

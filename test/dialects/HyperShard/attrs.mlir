@@ -55,8 +55,6 @@ func.func private @on_a_result() -> (tensor<4xf32> {
 // CHECK-SAME: hp.d = #hypershard.dim<{"x", ?}p3>
 // CHECK-SAME: hp.e = #hypershard.partial<min {"x"}>
 // CHECK-SAME: hp.f = #hypershard.mesh<["x"=4]>
-// CHECK-SAME: hp.g = !hypershard.future<tensor<4xf32>>
 module @parts attributes {
     hp.a = #hypershard.mesh_axis<"x"=4>, hp.b = #hypershard.axis<"x">, hp.c = #hypershard.axis<"x":(2)2>,
-    hp.d = #hypershard.dim<{"x", ?}p3>, hp.e = #hypershard.partial<min {"x"}>, hp.f = #hypershard.mesh<["x"=4]>,
-    hp.g = !hypershard.future<tensor<4xf32>>} {}
+    hp.d = #hypershard.dim<{"x", ?}p3>, hp.e = #hypershard.partial<min {"x"}>, hp.f = #hypershard.mesh<["x"=4]>} {}

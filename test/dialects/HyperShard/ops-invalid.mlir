@@ -212,7 +212,7 @@ func.func @f(%x: tensor<f32>) {
 hypershard.mesh @m = <["a"=2]>
 func.func @f(%x: tensor<4xf32>) {
   // expected-error@+1 {{expected dim in [0, 1) but got -1}}
-  %0 = hypershard.reduce_scatter_start %x over @m {"a"} <sum> dim -1 : tensor<4xf32> -> !hypershard.future<tensor<2xf32>>
+  %0 = hypershard.reduce_scatter %x over @m {"a"} <sum> dim -1 : tensor<4xf32> -> tensor<2xf32>
   return
 }
 
@@ -269,7 +269,7 @@ func.func @f(%x: tensor<4xf32>) {
 hypershard.mesh @m = <["a"=2]>
 func.func @f(%x: tensor<4xf32>) {
   // expected-error@+1 {{expected the result of a group of 2 to be 'tensor<4xf32>' but got 'tensor<2xf32>'}}
-  %0 = hypershard.all_reduce_start %x over @m {"a"} <sum> : tensor<4xf32> -> !hypershard.future<tensor<2xf32>>
+  %0 = hypershard.all_reduce %x over @m {"a"} <sum> : tensor<4xf32> -> tensor<2xf32>
   return
 }
 
@@ -285,7 +285,7 @@ func.func @f(%x: tensor<5xf32>) {
 hypershard.mesh @m = <["a"=2]>
 func.func @f(%x: tensor<5x4xf32>) {
   // expected-error@+1 {{expected dimension 0 of 'tensor<5x4xf32>' to be divisible by the group's 2 devices}}
-  %0 = hypershard.all_to_all_start %x over @m {"a"} split 0 concat 1 : tensor<5x4xf32> -> !hypershard.future<tensor<2x8xf32>>
+  %0 = hypershard.all_to_all %x over @m {"a"} split 0 concat 1 : tensor<5x4xf32> -> tensor<2x8xf32>
   return
 }
 
@@ -327,7 +327,7 @@ func.func @f(%x: tensor<4xf32>) {
 hypershard.mesh @m = <["a"=2, "b"=2]>
 func.func @f(%x: tensor<4xf32>) {
   // expected-error@+1 {{expected the same axes on both sides, reordered}}
-  %0 = hypershard.permute_start %x over @m {"a", "b"} to {"b"} : tensor<4xf32> -> !hypershard.future<tensor<4xf32>>
+  %0 = hypershard.permute %x over @m {"a", "b"} to {"b"} : tensor<4xf32> -> tensor<4xf32>
   return
 }
 
@@ -361,26 +361,6 @@ hypershard.mesh @m = <["a"=2]>
 func.func @f(%x: tensor<4xf32>) {
   // expected-error@+1 {{expected the result of a group of 2 to be 'tensor<6xf32>' but got 'tensor<4xf32>'}}
   %0 = hypershard.halo_exchange %x over @m {"a"} dim 0 of 8 window -1 step 4 size 6 : tensor<4xf32> -> tensor<4xf32>
-  return
-}
-
-// -----
-// Futures.
-hypershard.mesh @m = <["a"=2]>
-func.func @f(%x: tensor<4xf32>) {
-  %0 = hypershard.all_reduce_start %x over @m {"a"} <sum> : tensor<4xf32> -> !hypershard.future<tensor<4xf32>>
-  // expected-error@+1 {{expected the future's type 'tensor<4xf32>' but got 'tensor<2xf32>'}}
-  %1 = hypershard.done %0 : !hypershard.future<tensor<4xf32>> -> tensor<2xf32>
-  return
-}
-
-// -----
-hypershard.mesh @m = <["a"=2]>
-func.func @f(%x: tensor<4xf32>) {
-  %0 = hypershard.all_reduce_start %x over @m {"a"} <sum> : tensor<4xf32> -> !hypershard.future<tensor<4xf32>>
-  // expected-error@+1 {{expected to be the only one that waits for its future}}
-  %1 = hypershard.done %0 : !hypershard.future<tensor<4xf32>> -> tensor<4xf32>
-  %2 = hypershard.done %0 : !hypershard.future<tensor<4xf32>> -> tensor<4xf32>
   return
 }
 

@@ -67,31 +67,6 @@ func.func @global_form(%x: tensor<5x4xf32> {hypershard.sharding = #hypershard.sh
   return
 }
 
-// CHECK-LABEL: func.func @started
-func.func @started(%x: tensor<8x4xf32>) {
-  // CHECK: %[[G:.*]] = hypershard.all_gather_start %{{.*}} over @m {"dp"} dim 1 : tensor<8x4xf32> -> <tensor<8x8xf32>>
-  %0 = hypershard.all_gather_start %x over @m {"dp"} dim 1 : tensor<8x4xf32> -> !hypershard.future<tensor<8x8xf32>>
-  // CHECK: %[[R:.*]] = hypershard.all_reduce_start %{{.*}} over @m {"tp"} <sum> : tensor<8x4xf32> -> <tensor<8x4xf32>>
-  %1 = hypershard.all_reduce_start %x over @m {"tp"} <sum> : tensor<8x4xf32> -> !hypershard.future<tensor<8x4xf32>>
-  // CHECK: %[[S:.*]] = hypershard.reduce_scatter_start %{{.*}} over @m {"tp"} <sum> dim 0 : tensor<8x4xf32> -> <tensor<2x4xf32>>
-  %2 = hypershard.reduce_scatter_start %x over @m {"tp"} <sum> dim 0 : tensor<8x4xf32> -> !hypershard.future<tensor<2x4xf32>>
-  // CHECK: %[[A:.*]] = hypershard.all_to_all_start %{{.*}} over @m {"dp"} split 1 concat 0 : tensor<8x4xf32> -> <tensor<16x2xf32>>
-  %3 = hypershard.all_to_all_start %x over @m {"dp"} split 1 concat 0 : tensor<8x4xf32> -> !hypershard.future<tensor<16x2xf32>>
-  // CHECK: %[[P:.*]] = hypershard.permute_start %{{.*}} over @m {"dp", "tp"} to {"tp", "dp"} : tensor<8x4xf32> -> <tensor<8x4xf32>>
-  %4 = hypershard.permute_start %x over @m {"dp", "tp"} to {"tp", "dp"} : tensor<8x4xf32> -> !hypershard.future<tensor<8x4xf32>>
-  // CHECK: hypershard.done %[[G]] : <tensor<8x8xf32>> -> tensor<8x8xf32>
-  %5 = hypershard.done %0 : !hypershard.future<tensor<8x8xf32>> -> tensor<8x8xf32>
-  // CHECK: hypershard.done %[[R]]
-  %6 = hypershard.done %1 : !hypershard.future<tensor<8x4xf32>> -> tensor<8x4xf32>
-  // CHECK: hypershard.done %[[S]]
-  %7 = hypershard.done %2 : !hypershard.future<tensor<2x4xf32>> -> tensor<2x4xf32>
-  // CHECK: hypershard.done %[[A]]
-  %8 = hypershard.done %3 : !hypershard.future<tensor<16x2xf32>> -> tensor<16x2xf32>
-  // CHECK: hypershard.done %[[P]]
-  %9 = hypershard.done %4 : !hypershard.future<tensor<8x4xf32>> -> tensor<8x4xf32>
-  return
-}
-
 // An op of several results: one sharding each, a unit for what is no tensor.
 // CHECK-LABEL: func.func @several_results
 func.func @several_results(%x: tensor<4xf32>, %c: i1) {

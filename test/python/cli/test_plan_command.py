@@ -27,6 +27,41 @@ def test_explains(hp: Callable[..., Any], model_dir: Path, tmp_path: Path) -> No
     assert resolved["blocks"] == {"layers.1": {"0": "[{}, {}]"}}
 
 
+def test_explains_what_leaves_the_device(hp: Callable[..., Any], model_dir: Path, tmp_path: Path) -> None:
+    """Within a limit: what moves and what stays with the planner's figures, and what bounds the step."""
+    words = ("--preset", "data_parallel", "--mesh", "dp=1", "--device-memory", "1MiB")
+    roomy = json.loads(hp("plan", model_dir, *words, "--json").out)["memory"][""]
+    assert {tensor["fate"] for tensor in roomy["plan"]["tensors"]} == {"kept"}
+    limit = roomy["peak_bytes"] - 64
+    words = (*words[:-1], f"{limit}B")
+    outcome = hp("plan", model_dir, *words, "--explain", "--all")
+    assert outcome.status == 0
+    described = json.loads(hp("plan", model_dir, *words, "--json").out)
+    report = described["memory"][""]
+    program = tmp_path / "program"
+    assert hp("compile", model_dir, *words, "-o", program).status == 0
+    assert report == json.loads((program / "offload.json").read_text())
+    assert report["device_memory"] == limit
+    assert report["peak_bytes"] <= limit < report["unplanned_peak_bytes"] == roomy["peak_bytes"]
+    plan = report["plan"]
+    moved = {tensor["tensor"]: tensor for tensor in plan["tensors"] if tensor["fate"] == "moved"}
+    kept = {tensor["tensor"] for tensor in plan["tensors"] if tensor["fate"] == "kept"}
+    assert set(moved) == {move["tensor"] for move in plan["moves"]}
+    assert set(moved) & {"layers.0.w", "layers.1.w"}
+    assert f"{limit / 1024:.1f} KiB per device: peak {report['peak_bytes'] / 1024:.1f} KiB" in outcome.out
+    assert f"(this one {plan['over_bound']:.2%} slower)" in outcome.out
+    assert f"tightest is {plan['tightest_op_name']} (op {plan['tightest_op']}): " in outcome.out
+    for name, tensor in moved.items():
+        assert tensor["copy_s"] <= tensor["hidden_s"] + tensor["exposed_s"] + 1e-12
+        assert f"    {name}: {tensor['bytes']} B to pool, " in outcome.out
+    for name in kept:
+        assert f"    {name}: " in outcome.out.split("kept on the device:")[1]
+    # A limit that nothing fits is an error, as when it is compiled.
+    refused = hp("plan", model_dir, *words[:-1], "512B")
+    assert (refused.status, refused.out) == (1, "")
+    assert "small does not fit into 512 bytes of device memory" in refused.err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

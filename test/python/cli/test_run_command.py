@@ -23,9 +23,10 @@ from small_model import expected
     ("mesh", "preset", "collectives"),
     [
         ("tp=1", "fsdp", {}),
-        ("dp=2,tp=2", "fsdp", {"all_gather": 2}),
+        # Both weights in one message.
+        ("dp=2,tp=2", "fsdp", {"all_gather": 1}),
         # 10 rows over 4 devices are 3, 3, 3 and 1.
-        ("dp=4", "fsdp", {"all_gather": 2}),
+        ("dp=4", "fsdp", {"all_gather": 1}),
         ("dp=2,tp=3", "data_parallel", {}),
     ],
 )

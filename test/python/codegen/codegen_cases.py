@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mlir import ir
 from numpy.typing import NDArray
 
 from hyperparallel import _hyperparallel
-from hyperparallel.bishengir import assemble_fragments
+from hyperparallel.bishengir import write_fragments
 from hyperparallel.pipeline import make_context, parse_program
 from hyperparallel.runtime import Launch, RunStatistics, Runtime, empty, numpy_dtype
 
@@ -20,19 +21,29 @@ Array = NDArray[Any]
 Execute = Callable[..., list[Array]]
 
 
-TARGET = "cpu"
+TARGET: str = "cpu"
 """What is compiled for, and run on: test_cuda.py and test_ascend.py set it for tests that they take from other files."""
 
 
 def compile_text(text: str, path: Path, cache: Path | None = None) -> Path:
     """Compile a module to a shared object at ``path``."""
-    module = parse_program(text, "test.mlir", make_context())
     kernels = {"cpu": [], "cuda": ["kernels.ptx", "sm_80"], "ascend": ["kernels.mlir", "Ascend910B1"]}[TARGET]
     if kernels:
         kernels = [str(path.with_name(kernels[0])), kernels[1]]
-    _hyperparallel.compile_program(module, str(path), str(cache) if cache else "", 2, *kernels)
+
+    def write(refused: list[str]) -> None:
+        module = parse_program(text, "test.mlir", make_context())
+        if refused:
+            with module.context:
+                module.operation.attributes["hp.refused"] = ir.ArrayAttr.get(
+                    [ir.StringAttr.get(one) for one in refused]
+                )
+        _hyperparallel.compile_program(module, str(path), str(cache) if cache else "", 2, *kernels)
+
     if TARGET == "ascend":
-        assemble_fragments(path.with_name("kernels.mlir"), "Ascend910B1")
+        write_fragments(path.with_name("kernels.mlir"), "Ascend910B1", write)
+    else:
+        write([])
     return path
 
 

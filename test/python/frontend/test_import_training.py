@@ -138,8 +138,8 @@ def test_running_statistics_are_state() -> None:
         import_training(module, (torch.randn(3, 4),), training=halves)
 
 
-def test_dropout_is_refused() -> None:
-    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
+def test_random_numbers_that_are_not_of_dropout_are_refused() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.AlphaDropout(0.5))
     training = Training(lambda y: y.sum(), torch.optim.SGD(module.parameters(), lr=0.1))
     with pytest.raises(ImportModelError, match="draws random numbers"):
         import_training(module, (torch.randn(3, 4),), training=training)

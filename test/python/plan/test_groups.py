@@ -64,6 +64,13 @@ def test_a_schedule_with_options() -> None:
     assert fit("mesh: {pp: 2, tp: 1}\nschedule: {memory: 1000}\n").groups.schedule is Schedule.AUTO
 
 
+def test_groups_may_have_less_memory_than_others() -> None:
+    groups = fit("groups: {a: {mesh: tp=1, memory: 2MiB}, b: tp=1}\n").groups
+    assert groups.memory_of(None) == {"a": 2 << 20}
+    assert groups.memory_of(1000) == {"a": 2 << 20, "b": 1000}
+    assert fit("mesh: {pp: 2, tp: 1}\n").groups.memory_of(None) == {}
+
+
 def test_rules_are_for_what_a_group_has() -> None:
     plan = fit('mesh: {pp: 2, tp: 2}\nshard: {h.0.w: Shard(0)@tp, "input:x": Shard(0)@tp}\n')
     own = Program("pair (stage1)", (ProgramTensor(TensorKind.PARAMETER, "h.1.w", (4, 4), "f32"),))
@@ -79,6 +86,8 @@ def test_rules_are_for_what_a_group_has() -> None:
         ("mesh: {dp: 2}\ngroups: {a: tp=1}\n", "groups have meshes of their own; leave out mesh"),
         ("groups: 3\n", "expected groups with their meshes"),
         ("groups: {a: 3}\n", "group a: expected a mesh, such as tp=2, but got 3"),
+        ("groups: {a: {mesh: tp=1, memory: 0}}\n", "group a: memory: expected a size, such as 2GiB, but got 0"),
+        ("groups: {a: {mesh: tp=1, size: 2}}\n", "group a: unknown key 'size'; expected mesh or memory"),
         ("groups: {a: tp}\n", "group a: mesh: expected axes with sizes"),
         (
             "groups: {a: tp=1, b: tp=1}\nstages: 3\n",

@@ -226,18 +226,18 @@ def test_megatron_pairs_layers_by_shape() -> None:
 def test_megatron_with_fsdp_stores_over_the_data_axes() -> None:
     plan = Plan(mesh="dp=2,tp=2", preset={"name": "megatron", "fsdp": True}).resolve(_gpt2(1))
     layouts = _layouts(plan)
-    assert layouts["transformer.h.0.mlp.c_fc.weight"] == ('[{"dp"}, {"tp"}]', '[{}, {"tp"}]')
-    assert layouts["transformer.h.0.mlp.c_proj.weight"] == ('[{"tp", "dp"}, {}]', '[{"tp"}, {}]')
-    assert layouts["transformer.h.0.attn.c_proj.bias"] == ('[{"dp"}]', "[{}]")
+    assert layouts["transformer.h.0.mlp.c_fc.weight"] == ('[{"dp"}p1, {"tp"}]', '[{}, {"tp"}]')
+    assert layouts["transformer.h.0.mlp.c_proj.weight"] == ('[{"tp", "dp"}p1, {}]', '[{"tp"}, {}]')
+    assert layouts["transformer.h.0.attn.c_proj.bias"] == ('[{"dp"}p1]', "[{}]")
     # 50257 rows do not split evenly; 768 columns do.
-    assert layouts["transformer.wte.weight"] == ('[{"tp"}, {"dp"}]', '[{"tp"}, {}]')
+    assert layouts["transformer.wte.weight"] == ('[{"tp"}, {"dp"}p1]', '[{"tp"}, {}]')
 
 
 def test_fsdp_and_data_parallel_use_every_axis() -> None:
     layouts = _layouts(Plan(mesh="dp=2,tp=2", preset="fsdp").resolve(_gpt2(1)))
     assert layouts["input_ids"][0] == '[{"dp", "tp"}, {}]'
-    assert layouts["transformer.h.0.mlp.c_fc.bias"] == ('[{"dp", "tp"}]', "[{}]")
-    assert layouts["transformer.wte.weight"] == ('[{}, {"dp", "tp"}]', "[{}, {}]")
+    assert layouts["transformer.h.0.mlp.c_fc.bias"] == ('[{"dp", "tp"}p1]', "[{}]")
+    assert layouts["transformer.wte.weight"] == ('[{}, {"dp", "tp"}p1]', "[{}, {}]")
     chosen = _layouts(Plan(mesh="dp=2,tp=2", preset={"name": "fsdp", "data": ["dp"]}).resolve(_gpt2(1)))
     assert chosen["input_ids"][0] == '[{"dp"}, {}]'
     copies = _layouts(Plan(mesh="dp=4", preset="data_parallel").resolve(_gpt2(1)))

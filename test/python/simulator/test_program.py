@@ -145,15 +145,14 @@ def test_a_collective_of_a_synchronous_program_is_exposed() -> None:
     assert (use.op, use.count, use.bytes_received) == ("hypershard.all_reduce", 1, 40000.0)
 
 
-def test_a_collective_that_is_started_early_is_hidden() -> None:
+def test_a_collective_is_hidden_until_its_result_is_read() -> None:
     result = run(f"""
       func.func @main(%a: {T}, %b: {T}) -> {T} {{
         %e = tensor.empty() : {T}
         %0 = {matmul("a", "b", "e")}
-        %w = hypershard.all_reduce_start %0 over @m {{"tp"}} <sum> : {T} -> !hypershard.future<{T}>
+        %1 = hypershard.all_reduce %0 over @m {{"tp"}} <sum> : {T} -> {T}
         %f = tensor.empty() : {T}
         %2 = {matmul("a", "b", "f")}
-        %1 = hypershard.done %w : !hypershard.future<{T}> -> {T}
         %3 = arith.addf %1, %2 : {T}
         return %3 : {T}
       }}""")

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Examples at tiny sizes, compiled for GPUs and run on fake ones (``test/Runtime/fakes``).
+
+What is compared with is the same program on the CPU, which other tests compare with PyTorch. Models are tiny: a thread of a
+kernel takes its time here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hyperparallel.cli.models import example_inputs
+from hyperparallel.compile import PlanLike, compile_model
+from hyperparallel.compiled import COVERAGE_FILE, MANIFEST_FILE, PROGRAM_FILE, CompiledProgram, file_hash
+from hyperparallel.execute import RunResult, run_compiled
+from hyperparallel.frontend.artifact import ImportedModel
+from hyperparallel.frontend.model_file import load_model_file
+from hyperparallel.frontend.torch import import_model
+from hyperparallel.frontend.training import import_training
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKES = ROOT / "build" / "test" / "Runtime" / "fakes"
+FAKE_LIBRARIES = {"HP_LIBCUDA": "cuda", "HP_LIBCUBLASLT": "cublaslt", "HP_LIBNCCL": "nccl"}
+"""The fakes, by the variables that name them to the back end."""
+
+_TEXT = {"layers": 1, "width": 16, "heads": 2, "vocab": 37, "batch": 2, "seq": 6}
+_GROUPED = {**_TEXT, "ff": 24, "kv_heads": 1}
+_SIZES: dict[str, dict[str, Any]] = {
+    "gpt2": {**_TEXT, "positions": 8},
+    "llama": {**_GROUPED, "layers": 2},
+    "bert": {**_TEXT, "ff": 24},
+    "vit": {"layers": 1, "width": 16, "heads": 2, "ff": 24, "image": 16, "patch": 8, "batch": 2},
+    "mixtral": _GROUPED,
+}
+TOLERANCE = 1e-3
+"""Of the greatest value: what the fakes sum in another order than the CPU."""
+
+
+def fake_library(name: str) -> Path:
+    """Where a fake is built: ``cuda``, ``cublaslt`` or ``nccl``."""
+    return FAKES / f"libhp_fake_{name}.so"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """An imported model, and its inputs."""
+
+    imported: ImportedModel
+    inputs: Mapping[str, Any]
+
+    def compile(self, plan: PlanLike, mesh: str | None, directory: Path, **options: Any) -> CompiledProgram:
+        """Compile it for GPUs.
+
+        Args:
+            plan: A plan.
+            mesh: The mesh, if the plan has none.
+            directory: Gets the program.
+            options: More for ``compile_model``.
+        """
+        chosen = {"target": "cuda", "architectures": "sm_80", **options}
+        return compile_model(self.imported, plan, mesh, directory, **chosen)
+
+    def run(self, program: CompiledProgram, **options: Any) -> RunResult:
+        """Run one of its programs.
+
+        Args:
+            program: The program.
+            options: More for ``run_compiled``.
+        """
+        return run_compiled(
+            program,
+            lambda name: self.inputs[name] if name in self.inputs else np.array(self.imported.weight(name)),
+            **options,
+        )
+
+
+def sizes_of(name: str) -> dict[str, Any]:
+    """Tiny sizes of an example, as its ``build`` takes them."""
+    return _SIZES[name.removesuffix("_train")]
+
+
+@functools.cache
+def case(name: str, **more: Any) -> Case:
+    """An example at a tiny size, or its training step.
+
+    Args:
+        name: Of the example, such as ``gpt2`` or ``gpt2_train``.
+        more: Other sizes than those that are chosen for it.
+    """
+    loaded = load_model_file(ROOT / "examples" / f"{name}.py", {**sizes_of(name), **more})
+    if loaded.training is None:
+        imported = import_model(loaded.module, loaded.args, loaded.kwargs, name=name)
+    else:
+        imported = import_training(loaded.module, loaded.args, loaded.kwargs, training=loaded.training, name=name)
+    return Case(imported, dict(example_inputs(loaded)))
+
+
+def assert_alike(left: RunResult, right: RunResult, tolerance: float = TOLERANCE) -> None:
+    """Results and losses agree.
+
+    Args:
+        left: A run.
+        right: Another one.
+        tolerance: Relative, and of each result's greatest value, where that is more than rounding: the gradient of a
+            bias of keys is nothing else.
+    """
+    assert left.results.keys() == right.results.keys()
+    for name, value in left.results.items():
+        wanted = right.results[name].astype(np.float64)
+        greatest = max(np.abs(wanted).max(), 1e-6)
+        np.testing.assert_allclose(value, wanted, rtol=tolerance, atol=tolerance * greatest, err_msg=name)
+    np.testing.assert_allclose(left.losses, right.losses, rtol=tolerance)
+
+
+def reports(program: CompiledProgram) -> list[dict[str, Any]]:
+    """What each device group's program is made of."""
+    return [json.loads((one.directory / COVERAGE_FILE).read_text()) for one in program.programs or (program,)]
+
+
+def without_calls(program: CompiledProgram, called: str, instead: str) -> CompiledProgram:
+    """The program with every call of a function of the runtime made another one's.
+
+    Args:
+        program: The program, which is changed; its groups' programs, if it has some.
+        called: The function, which one of them calls.
+        instead: A function whose name is as long.
+    """
+    assert len(called) == len(instead)
+    found = 0
+    for one in program.programs or (program,):
+        path = one.directory / PROGRAM_FILE
+        code = path.read_bytes()
+        found += code.count(called.encode() + b"\0")
+        path.write_bytes(code.replace(called.encode() + b"\0", instead.encode() + b"\0"))
+        manifest = json.loads((one.directory / MANIFEST_FILE).read_text())
+        manifest["files"][PROGRAM_FILE] = file_hash(path)
+        (one.directory / MANIFEST_FILE).write_text(json.dumps(manifest))
+    assert found > 0
+    return CompiledProgram.load(program.directory)
+
+
+__all__ = [
+    "FAKES",
+    "FAKE_LIBRARIES",
+    "ROOT",
+    "TOLERANCE",
+    "Case",
+    "assert_alike",
+    "case",
+    "fake_library",
+    "reports",
+    "sizes_of",
+    "without_calls",
+]
