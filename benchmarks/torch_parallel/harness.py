@@ -3,10 +3,10 @@
 
     python benchmarks/torch_parallel/harness.py tensor_parallel
 
-Every script trains the same small Llama (that of experts a small Mixtral) for some Adam steps with one parallel configuration, in the way that PyTorch's
-own tutorials do it. What a person writes for the configuration stands between ``# parallel:`` and ``# end``; those lines
-are what ``docs/PlansAndPyTorch.md`` counts. That they run, and to the same losses as one process, is what makes the
-count honest.
+Every script trains the same small Llama (that of experts a small Mixtral) for some Adam steps with one parallel
+configuration, in the way that PyTorch's own tutorials do it. What a person writes for the configuration stands between
+``# parallel:`` and ``# end``; those lines are what ``docs/PlansAndPyTorch.md`` counts. That they run, and to the same
+losses as one process, is what makes the count honest.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralFo
 
 STEPS = 3
 BATCH, SEQUENCE, VOCABULARY = 8, 16, 64
+SIZES: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "vocab_size": VOCABULARY,
+    "use_cache": False,
+    "attn_implementation": "eager",
+}
 
 
 def make_model() -> torch.nn.Module:
     """A Llama of four layers; the same values in every process."""
     torch.manual_seed(0)
-    config = LlamaConfig(
-        num_hidden_layers=4,
-        hidden_size=32,
-        intermediate_size=64,
-        num_attention_heads=4,
-        num_key_value_heads=4,
-        vocab_size=VOCABULARY,
-        use_cache=False,
-        attn_implementation="eager",
-    )
-    return LlamaForCausalLM(config)
+    return LlamaForCausalLM(LlamaConfig(num_hidden_layers=4, **SIZES))
 
 
 def make_model_of_experts() -> torch.nn.Module:
@@ -49,17 +48,11 @@ def make_model_of_experts() -> torch.nn.Module:
     torch.manual_seed(0)
     config = MixtralConfig(
         num_hidden_layers=2,
-        hidden_size=32,
-        intermediate_size=64,
-        num_attention_heads=4,
-        num_key_value_heads=4,
         num_local_experts=4,
         num_experts_per_tok=2,
-        vocab_size=VOCABULARY,
-        use_cache=False,
         output_router_logits=False,
-        attn_implementation="eager",
         experts_implementation="eager",
+        **SIZES,
     )
     return MixtralForCausalLM(config)
 

@@ -8,22 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fakes import fake_libraries
 
 from hyperparallel import ptxas
 from hyperparallel.errors import MissingDependencyError
 from hyperparallel.frontend.worker_process import worker_session
 
 sys.path.append(str(Path(__file__).parent))  # for gpu_models
-from gpu_models import FAKE_LIBRARIES, fake_library
 
 
 @pytest.fixture
 def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fake libraries of NVIDIA's in the place of the real ones."""
-    for variable, name in FAKE_LIBRARIES.items():
-        if not fake_library(name).exists():
-            pytest.skip(f"{fake_library(name).name} is not built; run ninja -C build")
-        monkeypatch.setenv(variable, str(fake_library(name)))
+    for variable, path in fake_libraries("cuda").items():
+        monkeypatch.setenv(variable, path)
     try:
         ptxas.find_ptxas()
     except MissingDependencyError as missing:

@@ -26,9 +26,6 @@ from hyperparallel.frontend.torch import import_model
 from hyperparallel.frontend.training import import_training
 
 ROOT = Path(__file__).resolve().parents[2]
-FAKES = ROOT / "build" / "test" / "Runtime" / "fakes"
-FAKE_LIBRARIES = {"HP_LIBCUDA": "cuda", "HP_LIBCUBLASLT": "cublaslt", "HP_LIBNCCL": "nccl"}
-"""The fakes, by the variables that name them to the back end."""
 
 _TEXT = {"layers": 1, "width": 16, "heads": 2, "vocab": 37, "batch": 2, "seq": 6}
 _GROUPED = {**_TEXT, "ff": 24, "kv_heads": 1}
@@ -41,11 +38,6 @@ _SIZES: dict[str, dict[str, Any]] = {
 }
 TOLERANCE = 1e-3
 """Of the greatest value: what the fakes sum in another order than the CPU."""
-
-
-def fake_library(name: str) -> Path:
-    """Where a fake is built: ``cuda``, ``cublaslt`` or ``nccl``."""
-    return FAKES / f"libhp_fake_{name}.so"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,14 +139,11 @@ def without_calls(program: CompiledProgram, called: str, instead: str) -> Compil
 
 
 __all__ = [
-    "FAKES",
-    "FAKE_LIBRARIES",
     "ROOT",
     "TOLERANCE",
     "Case",
     "assert_alike",
     "case",
-    "fake_library",
     "reports",
     "sizes_of",
     "without_calls",

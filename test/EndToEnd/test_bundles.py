@@ -14,6 +14,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from fakes import fake_libraries
+
 from hyperparallel import hp_run
 from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import compile_model
@@ -27,7 +29,6 @@ from hyperparallel.runtime import find_library, find_openblas
 from hyperparallel.state import open_state
 
 ROOT = Path(__file__).resolve().parents[2]
-FAKES = ROOT / "build" / "test" / "Runtime" / "fakes"
 SIZES = {"layers": 2, "features": 12, "width": 16, "hidden": 40, "classes": 5, "batch": 4}
 MOST_BYTES = 20 << 20
 """Of the runtime, without weights and BLAS."""
@@ -88,10 +89,7 @@ def test_three_steps_of_training(
     command: list[str | Path] = [runner, program.directory, "--steps=3", f"--results={tmp_path / 'results'}"]
     environment: dict[str, str] = {}
     if target == "cuda":
-        libraries = {"HP_LIBCUDA": "cuda", "HP_LIBCUBLASLT": "cublaslt", "HP_LIBNCCL": "nccl"}
-        environment = {variable: str(FAKES / f"libhp_fake_{name}.so") for variable, name in libraries.items()}
-        if not all(Path(path).exists() for path in environment.values()):
-            pytest.skip("the fake libraries are not built; run ninja -C build")
+        environment = fake_libraries("cuda")
     else:
         openblas = find_openblas()
         assert openblas is not None

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_models import Case, case, fake_library
+from fakes import fake_library
+from gpu_models import Case, case
 
 from hyperparallel.compiled import CompiledProgram
 from hyperparallel.execute import RunResult

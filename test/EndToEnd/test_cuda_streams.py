@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 import pytest
-from gpu_models import assert_alike, case, without_calls
+from gpu_models import Case, assert_alike, case, without_calls
 
 from hyperparallel.compile import compile_model
 from hyperparallel.errors import RuntimeFailure
@@ -39,28 +39,25 @@ def beside(trace: Path) -> set[tuple[str, str]]:
     }
 
 
-def test_collectives_beside_kernels(tmp_path: Path) -> None:
-    one = case("llama_train", kv_heads=2)
-    on_cpu = one.run(compile_model(one.imported, Plan(preset="megatron"), "dp=2,tp=2", tmp_path / "cpu"), repeat=2)
-    program = one.compile(Plan(preset="megatron"), "dp=2,tp=2", tmp_path / "gpu")
+def check(one: Case, plan: Plan, mesh: str | None, tmp_path: Path, wanted: tuple[str, str]) -> None:
+    """The numbers and the messages of the CPU's program, something of a kind on its stream, and no wait too few."""
+    on_cpu = one.run(compile_model(one.imported, plan, mesh, tmp_path / "cpu"), repeat=2)
+    program = one.compile(plan, mesh, tmp_path / "gpu")
     run = one.run(program, repeat=2, trace=tmp_path / "trace.json")
     assert_alike(run, on_cpu)
-    # The gradients of one layer are reduced over dp while those of the next are computed.
-    assert ("all_reduce", "comm stream") in beside(tmp_path / "trace.json")
+    assert wanted in beside(tmp_path / "trace.json")
     assert run.statistics.collectives == on_cpu.statistics.collectives
     with pytest.raises(RuntimeFailure, match=r"race: .*no event orders the two"):
         one.run(without_calls(program, "hp_rt_stream_wait", "hp_rt_range_begin"))
+
+
+def test_collectives_beside_kernels(tmp_path: Path) -> None:
+    """The gradients of one layer are reduced over dp while those of the next are computed."""
+    one = case("llama_train", kv_heads=2)
+    check(one, Plan(preset="megatron"), "dp=2,tp=2", tmp_path, ("all_reduce", "comm stream"))
 
 
 def test_messages_beside_kernels(tmp_path: Path) -> None:
+    """What travels together does so on GPUs, too."""
     one = case("gpt2_train", layers=2, microbatches=2)
-    plan = Plan(mesh="pp=2,tp=1", preset="megatron", schedule="1f1b")
-    on_cpu = one.run(compile_model(one.imported, plan, None, tmp_path / "cpu"), repeat=2)
-    program = one.compile(plan, None, tmp_path / "gpu")
-    run = one.run(program, repeat=2, trace=tmp_path / "trace.json")
-    assert_alike(run, on_cpu)
-    assert ("recv", "recv stream") in beside(tmp_path / "trace.json")
-    # What travels together does so on GPUs, too.
-    assert run.statistics.collectives == on_cpu.statistics.collectives
-    with pytest.raises(RuntimeFailure, match=r"race: .*no event orders the two"):
-        one.run(without_calls(program, "hp_rt_stream_wait", "hp_rt_range_begin"))
+    check(one, Plan(mesh="pp=2,tp=1", preset="megatron", schedule="1f1b"), None, tmp_path, ("recv", "recv stream"))

@@ -13,20 +13,18 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from fakes import fake_libraries
+
 from hyperparallel import ptxas
 from hyperparallel.errors import MissingDependencyError
 
 ROOT = Path(__file__).resolve().parents[2]
-FAKES = ROOT / "build" / "test" / "Runtime" / "fakes"
 TINY = {"layers": 2, "width": 16, "ff": 24, "heads": 2, "kv_heads": 1, "vocab": 37, "batch": 2, "seq": 6}
 
 
 def test_bundle_over_the_fakes(tmp_path: Path) -> None:
     """Takes 10 s and more: it imports two models, and compiles and runs three programs and the whole suite."""
-    libraries = {"HP_LIBCUDA": "cuda", "HP_LIBCUBLASLT": "cublaslt", "HP_LIBNCCL": "nccl"}
-    fakes = {variable: str(FAKES / f"libhp_fake_{name}.so") for variable, name in libraries.items()}
-    if not all(Path(path).exists() for path in fakes.values()):
-        pytest.skip("the fake libraries are not built; run ninja -C build")
+    fakes = fake_libraries("cuda")
     try:
         ptxas.find_ptxas()
     except MissingDependencyError as missing:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fakes import fake_libraries
 
 ROOT = Path(__file__).parents[2]
-FAKES = ROOT / "build" / "test" / "Runtime" / "fakes"
 
 CompileC = Callable[..., None]
 
@@ -33,26 +33,10 @@ def compile_c() -> CompileC:
 @pytest.fixture(scope="session")
 def fake_npu() -> dict[str, str]:
     """The variables that name the fakes of CANN."""
-    names = {
-        "HP_LIBASCENDCL": "libhp_fake_ascendcl.so",
-        "HP_LIBOPAPI": "libhp_fake_opapi.so",
-        "HP_LIBHCCL": "libhp_fake_hccl.so",
-    }
-    for name in names.values():
-        if not (FAKES / name).exists():
-            pytest.skip(f"{name} is not built; run ninja -C build")
-    return {variable: str(FAKES / name) for variable, name in names.items()}
+    return fake_libraries("ascend")
 
 
 @pytest.fixture(scope="session")
 def fake_gpu() -> dict[str, str]:
-    """The variables that name the fakes."""
-    names = {
-        "HP_LIBCUDA": "libhp_fake_cuda.so",
-        "HP_LIBCUBLASLT": "libhp_fake_cublaslt.so",
-        "HP_LIBNCCL": "libhp_fake_nccl.so",
-    }
-    for name in names.values():
-        if not (FAKES / name).exists():
-            pytest.skip(f"{name} is not built; run ninja -C build")
-    return {variable: str(FAKES / name) for variable, name in names.items()}
+    """The variables that name the fakes of NVIDIA's libraries."""
+    return fake_libraries("cuda")

@@ -71,6 +71,7 @@ void Transport::post(int process, Kind kind, const ChannelKey &key,
                 data.size());
   std::lock_guard<std::mutex> lock(mutex);
   outbox.push_back({process, std::move(bytes), nullptr});
+  ++numUnderWay;
   changed.notify_all();
 }
 
@@ -84,10 +85,10 @@ void Transport::tellFailure(const std::string &text) {
   for (int process = 0; process < count; ++process)
     if (process != own)
       post(process, Kind::Failed, {}, data);
-  // Others look for it as long as they run: let it get on its way.
+  // This process may end now: let MPI have all of it first.
   std::unique_lock<std::mutex> lock(mutex);
   changed.wait_for(lock, std::chrono::milliseconds(500),
-                   [&] { return outbox.empty(); });
+                   [&] { return numUnderWay == 0; });
 }
 
 hp_status Transport::awaitMeeting() {
@@ -199,8 +200,6 @@ bool Transport::postSends() {
   {
     std::lock_guard<std::mutex> lock(mutex);
     taken.swap(outbox);
-    if (!taken.empty())
-      changed.notify_all();
   }
   for (Outgoing &message : taken) {
     std::deque<Outgoing> &queue = peers[message.process].outgoing;
@@ -215,6 +214,7 @@ bool Transport::postSends() {
         MpiLibrary::byte(), process, Tag, MpiLibrary::world(), &last.request);
     if (error != 0) {
       queue.pop_back();
+      noteSent(1);
       breakDown(HP_LOST, "cannot send to rank " + std::to_string(process) +
                              ": " + mpi.describe(error));
     }
@@ -222,8 +222,14 @@ bool Transport::postSends() {
   return !taken.empty();
 }
 
+void Transport::noteSent(int64_t messages) {
+  std::lock_guard<std::mutex> lock(mutex);
+  numUnderWay -= messages;
+  changed.notify_all();
+}
+
 bool Transport::finishSends() {
-  bool any = false;
+  int64_t sent = 0;
   for (Peer &peer : peers)
     while (!peer.outgoing.empty()) {
       int isDone = 0;
@@ -232,9 +238,11 @@ bool Transport::finishSends() {
       if (!isDone)
         break;
       peer.outgoing.pop_front();
-      any = true;
+      ++sent;
     }
-  return any;
+  if (sent != 0)
+    noteSent(sent);
+  return sent != 0;
 }
 
 /// Begins to receive what has come. Messages of a peer are handled in order,

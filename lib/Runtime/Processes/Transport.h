@@ -114,6 +114,7 @@ private:
   bool doWork();
   bool postSends();
   bool finishSends();
+  void noteSent(int64_t messages);
   bool probe();
   bool finishReceives();
   void handle(int process, const std::vector<char> &bytes);
@@ -133,6 +134,7 @@ private:
   std::mutex mutex; ///< guards what follows, up to the blank line
   std::condition_variable changed;
   std::deque<Outgoing> outbox;
+  int64_t numUnderWay = 0; ///< messages that MPI has not taken whole
   Deliver deliver;
   Fail fail_;
   std::vector<std::pair<ChannelKey, std::vector<char>>> early;

@@ -359,18 +359,11 @@ def _check(
 def _program(arguments: argparse.Namespace, talk: Talk, model: Model, resolved: ResolvedPlan | GroupedPlan) -> Any:
     """The compiled program, kept under a key of all that it is made from; and whether it was there already."""
     from hyperparallel.cache import cache_directory
+    from hyperparallel.cli.passing import passing_program
     from hyperparallel.compile import compile_model
 
     if arguments.no_cache:
-        with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
-            program = compile_model(
-                model.imported,
-                resolved,
-                out_dir=Path(temporary) / "program",
-                progress=talk.begin,
-                device_memory=arguments.device_memory,
-            )
-            talk.end()
+        with passing_program(model, resolved, talk, device_memory=arguments.device_memory) as program:
             talk.seconds.update(program.seconds)
             yield program, False
         return

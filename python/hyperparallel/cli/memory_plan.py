@@ -6,9 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ def plan_memory(
         talk: Is told of the phases.
 
     Returns:
-        Reports as in ``offload.json`` of a compiled program; of a plan of one mesh one report, without a name. None if
+        Reports as in ``offload.json`` of a compiled program; of a plan of one mesh one report, without a name. Empty if
         nothing was asked for.
 
     Raises:
@@ -40,24 +38,14 @@ def plan_memory(
     """
     if arguments.device_memory is None:
         return {}
-    from hyperparallel.compile import compile_model
+    from hyperparallel.cli.passing import passing_program
     from hyperparallel.compiled import OFFLOAD_FILE
 
-    with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
-        program = compile_model(
-            model.imported,
-            resolved,
-            out_dir=Path(temporary) / "program",
-            machine=arguments.machine,
-            target="none",
-            progress=talk.begin,
-            device_memory=arguments.device_memory,
-        )
-        talk.end()
-        parts = program.programs or (program,)
+    options = {"machine": arguments.machine, "target": "none", "device_memory": arguments.device_memory}
+    with passing_program(model, resolved, talk, **options) as program:
         return {
-            part.group or "": json.loads((Path(temporary) / "program" / (part.group or "") / OFFLOAD_FILE).read_text())
-            for part in parts
+            part.group or "": json.loads((program.directory / (part.group or "") / OFFLOAD_FILE).read_text())
+            for part in program.programs or (program,)
         }
 
 

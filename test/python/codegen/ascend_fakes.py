@@ -9,19 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
-
-FAKES = Path(__file__).resolve().parents[3] / "build" / "test" / "Runtime" / "fakes"
-LIBRARIES = {"HP_LIBASCENDCL": "ascendcl", "HP_LIBOPAPI": "opapi", "HP_LIBHCCL": "hccl"}
+from fakes import fake_libraries
 
 
 def use_fake_npu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names the fakes for the test, or skips it."""
     if importlib.util.find_spec("ascendnpuir") is None and "HP_BISHENGIR" not in os.environ:
         pytest.skip("no ascendnpu-ir: fragments can be neither scheduled nor run")
-    for variable, name in LIBRARIES.items():
-        path = FAKES / f"libhp_fake_{name}.so"
-        if not path.exists():
-            pytest.skip(f"{path.name} is not built; run ninja -C build")
-        monkeypatch.setenv(variable, str(path))
+    for variable, path in fake_libraries("ascend").items():
+        monkeypatch.setenv(variable, path)
     monkeypatch.setenv("HP_FAKE_ASCEND_TWIN", f"'{sys.executable}' -m hyperparallel.testing.hfusion")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3] / "python"))

@@ -8,7 +8,6 @@ of f64, which kernels have no instructions for and which are refused, and with r
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import codegen_cases
@@ -19,9 +18,8 @@ import test_contractions
 import test_convolutions
 import test_execution
 from codegen_cases import Execute
+from fakes import fake_libraries
 
-FAKES = Path(__file__).resolve().parents[3] / "build" / "test" / "Runtime" / "fakes"
-LIBRARIES = {"HP_LIBCUDA": "cuda", "HP_LIBCUBLASLT": "cublaslt", "HP_LIBNCCL": "nccl"}
 LEFT_OUT = {"test_large_kernels_run_in_pieces"}
 OTHERWISE = {"test_element_types", "test_rows_share_one_kernel"}
 
@@ -35,11 +33,8 @@ for _module in (test_collectives, test_contractions, test_convolutions, test_exe
 @pytest.fixture(autouse=True)
 def on_the_fake_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile for GPUs, and run on fake ones."""
-    for variable, name in LIBRARIES.items():
-        path = FAKES / f"libhp_fake_{name}.so"
-        if not path.exists():
-            pytest.skip(f"{path.name} is not built; run ninja -C build")
-        monkeypatch.setenv(variable, str(path))
+    for variable, path in fake_libraries("cuda").items():
+        monkeypatch.setenv(variable, path)
     monkeypatch.setattr(codegen_cases, "TARGET", "cuda")
 
 

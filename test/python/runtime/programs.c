@@ -319,9 +319,10 @@ void lost_message(void **args, void **results) {
     hp_rt_recv(results[0], 32, 1, 5);
 }
 
-/* Device p[3] asserts while the others wait for it. */
+/* Device p[3] asserts while the others wait for it; all have begun by then. */
 void asserts(void **args, void **results) {
   PARAMS;
+  sum_over(args, results, 8, "before");
   void *leak = hp_rt_alloc(1000, HP_TIER_DEVICE);
   memset(leak, 1, 1000);
   if (hp_rt_device_id() == p[3])
