@@ -18,5 +18,7 @@ def use_fake_npu(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("no ascendnpu-ir: fragments can be neither scheduled nor run")
     for variable, path in fake_libraries("ascend").items():
         monkeypatch.setenv(variable, path)
+    # A device that makes the twin of a fragment lets the others wait, on a busy machine for long.
+    monkeypatch.setenv("HP_FAKE_NCCL_SECONDS", "120")
     monkeypatch.setenv("HP_FAKE_ASCEND_TWIN", f"'{sys.executable}' -m hyperparallel.testing.hfusion")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3] / "python"))

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).parent))  # for codegen_cases
+# First: test_cuda.py takes the tests of this folder by their names, some of which other folders have, too.
+sys.path.insert(0, str(Path(__file__).parent))
 from codegen_cases import Array, Execute, compile_text, run_program
 
 
