@@ -45,6 +45,8 @@ _TUNINGS: tuple[tuple[str, ...], ...] = (
     *((f"--hfusion-max-buffer-count-tuning={count}",) for count in (1, 2, 4, 8)),
 )
 """The schedules to try: with more buffers to find room for, tiles are smaller."""
+ONE_THREAD = "--mlir-disable-threading"
+"""With several, ascendnpu-ir 1.2.0 crashes on a module, or refuses it, once in ten times: its passes share state."""
 _NO_ROOM = "overflow"
 """In what is said where a schedule needs more memory than there is beside a core."""
 
@@ -218,7 +220,7 @@ def _schedule(tool: Path, functions: Mapping[str, str], soc: str, folder: Path) 
     module, said = folder / "module.mlir", ""
     module.write_text("module {\n" + "".join(functions.values()) + "}\n", encoding="utf-8")
     for tuning in _TUNINGS:
-        options = ["-enable-hfusion-compile=true", "-enable-hivm-compile=true", f"--target={soc}", *tuning]
+        options = ["-enable-hfusion-compile=true", "-enable-hivm-compile=true", f"--target={soc}", ONE_THREAD, *tuning]
         ran = subprocess.run(
             [tool, module, *options, "-o", folder / OBJECT_FILE, f"--save-temps={folder}"],
             capture_output=True,
@@ -301,6 +303,7 @@ __all__ = [
     "HIVM_FILE",
     "LAUNCH_FILE",
     "OBJECT_FILE",
+    "ONE_THREAD",
     "PACKAGE",
     "Fragment",
     "RefusedFragmentsError",

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hyperparallel.bishengir import PACKAGE, find_tool
+from hyperparallel.bishengir import ONE_THREAD, PACKAGE, find_tool
 from hyperparallel.cache import cache_directory
 from hyperparallel.errors import CompilationError, MissingDependencyError
 
@@ -85,7 +85,7 @@ def twin_of(text: str) -> Path:
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         folder = Path(temporary)
         (folder / "kernels.mlir").write_text(text, encoding="utf-8")
-        _run(find_tool("bishengir-opt"), folder / "kernels.mlir", *_PASSES, "-o", folder / "lowered.mlir")
+        _run(find_tool("bishengir-opt"), folder / "kernels.mlir", ONE_THREAD, *_PASSES, "-o", folder / "lowered.mlir")
         lowered = (folder / "lowered.mlir").read_text(encoding="utf-8")
         # What our MLIR, which is newer, spells otherwise or does not know.
         lowered = re.sub(r"memory = #llvm\.memory_effects<[^>]*>,? ?|hacc\.\w+( = #hacc\.\w+<\w+>)?,? ?", "", lowered)
