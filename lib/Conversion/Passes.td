@@ -98,6 +98,31 @@ def FormKernels : Pass<"hp-form-kernels", "mlir::ModuleOp"> {
   ];
 }
 
+def FoldEpilogues : Pass<"hp-fold-epilogues", "mlir::ModuleOp"> {
+  let summary = "Lets the call of a product add the bias and do the activation";
+  let description = [{
+    A contraction whose result is only read by one elementwise op takes in the bias
+    that this one adds to its columns, and the activation that follows, if the back
+    end's library has it: tanh-GELU is told from the exact one by its arithmetic.
+    The call rounds once, at the end, and a ReLU in it may make 0 of a NaN. What was
+    folded, and why something was not, is counted in the module's `hp.epilogues`, and
+    told in remarks (category `hp-fold-epilogues`).
+  }];
+  let options = [
+    ListOption<"activations", "activations", "std::string",
+               "What the library has: relu, gelu, gelu_tanh, silu">
+  ];
+  let statistics = [
+    Statistic<"numBiases", "num-biases", "Biases folded">,
+    Statistic<"numActivations", "num-activations", "Activations folded">,
+    Statistic<"numPlain", "num-plain", "Products without an epilogue">
+  ];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+    "mlir::math::MathDialect"
+  ];
+}
+
 def PackContractionOperands
     : Pass<"hp-pack-contraction-operands", "mlir::ModuleOp"> {
   let summary = "Copies operands of contractions whose strides no matmul takes";
