@@ -514,7 +514,7 @@ def _emit_fragments(module: ir.Module, made: Path, threads: int, directory: Path
             fresh.operation.attributes["hp.refused"] = ir.ArrayAttr.get([ir.StringAttr.get(one) for one in refused])
         _emit(fresh, made / PROGRAM_FILE, threads, directory, (made / FRAGMENTS_FILE, soc))
 
-    fragments = write_fragments(made / FRAGMENTS_FILE, soc, write)
+    fragments = write_fragments(made / FRAGMENTS_FILE, soc, write, threads)
     _write_coverage(made, [dataclasses.asdict(fragment) for fragment in fragments])
 
 
