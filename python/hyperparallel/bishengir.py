@@ -23,6 +23,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from hyperparallel.cache import cache_directory
@@ -137,13 +138,20 @@ def object_file(name: str) -> str:
     return f"kernels.{name}.o"
 
 
-def write_fragments(text: Path, soc: str, write: Callable[[list[str]], None], threads: int = 0) -> list[Fragment]:
+def write_fragments(
+    text: Path,
+    soc: str,
+    write: Callable[[list[str]], None],
+    clock: Callable[[], AbstractContextManager[None]] = nullcontext,
+    threads: int = 0,
+) -> list[Fragment]:
     """Writes fragments and compiles them for a chip; those that are refused are cut, and written again.
 
     Args:
         text: The file that ``write`` makes.
         soc: The chip.
         write: Generates the program. It gets the digests of fragments to cut, for the module's ``hp.refused``.
+        clock: Compiling is done in a context that it makes.
         threads: How many compile at a time; 0 for all cores.
 
     Returns:
@@ -159,7 +167,8 @@ def write_fragments(text: Path, soc: str, write: Callable[[list[str]], None], th
     while True:
         write(sorted(refused))
         try:
-            return assemble_fragments(text, soc, threads, accepted)
+            with clock():
+                return assemble_fragments(text, soc, threads, accepted)
         except RefusedFragmentsError as error:
             if error.digests & refused:
                 raise
