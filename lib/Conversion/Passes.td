@@ -261,15 +261,22 @@ def ConvertHyperShardToRuntime
   let description = [{
     Runs on tensors, before bufferization. Collectives become functions of two
     buffers that call `hp_rt_*`; `axis_index` becomes arithmetic on the device's
-    id, and `slice_local` a slice. Meshes are erased.
+    id, and `slice_local` a slice. Meshes are erased. With `blocks-first` members'
+    blocks lie one after the other in what a collective is given and gives, and
+    transposes put them in place: a back end that moves whole buffers needs none of
+    its own.
   }];
+  let options = [
+    Option<"blocksFirst", "blocks-first", "bool", "false",
+           "Arrange the blocks of members in the program">
+  ];
   let statistics = [
     Statistic<"numConverted", "num-converted", "Ops of the dialect replaced">
   ];
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::bufferization::BufferizationDialect",
-    "mlir::func::FuncDialect", "mlir::LLVM::LLVMDialect",
-    "mlir::hyperparallel::stream::StreamDialect",
+    "mlir::func::FuncDialect", "mlir::linalg::LinalgDialect",
+    "mlir::LLVM::LLVMDialect", "mlir::hyperparallel::stream::StreamDialect",
     "mlir::memref::MemRefDialect", "mlir::tensor::TensorDialect"
   ];
 }

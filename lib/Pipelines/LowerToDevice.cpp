@@ -60,7 +60,7 @@ static void addKernelPasses(OpPassManager &manager) {
 }
 
 void buildLowerToDevicePipeline(OpPassManager &manager) {
-  addTensorPasses(manager);
+  addTensorPasses(manager, KernelKind::Device);
   FoldEpiloguesOptions epilogues; // what hp_device_can says of libhp_cuda.so
   epilogues.activations = {"relu", "gelu_tanh"};
   manager.addPass(createFoldEpilogues(epilogues));
@@ -72,7 +72,7 @@ void buildLowerToDevicePipeline(OpPassManager &manager) {
 }
 
 void buildLowerToFragmentsPipeline(OpPassManager &manager) {
-  addTensorPasses(manager);
+  addTensorPasses(manager, KernelKind::Fragments);
   addBufferPasses(manager, KernelKind::Fragments);
   manager.addPass(createLaunchDeviceKernels());
   addLoopPasses(manager);

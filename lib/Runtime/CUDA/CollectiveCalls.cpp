@@ -10,7 +10,8 @@
 // NCCL gathers and scatters whole buffers. Where the dimension is not the
 // outermost one, blocks pass through a buffer in which they are contiguous;
 // copies of rows bring them there and back. That buffer counts as the
-// program's.
+// program's; programs that we compile have none, but for halos: they arrange
+// blocks themselves.
 //
 // What NCCL has no operation for is sends and receives in a group: all-to-all,
 // permute and halo exchange.
@@ -236,24 +237,30 @@ hp_status toAll(Queue &queue, const void *in, void *out, int64_t rank,
   int64_t inWidth = product(split, rank) * elementBytes;
   int64_t outRows = product(0, concat);
   int64_t outWidth = product(concat, rank) * elementBytes;
-  char *packed = nullptr, *arrived = nullptr;
-  hp_status status = queue.temporary(block * size, &packed);
-  if (status == HP_OK)
+  // What is one row is in place.
+  char *packed = nullptr, *arrived = static_cast<char *>(out);
+  const char *blocks = static_cast<const char *>(in);
+  hp_status status = HP_OK;
+  if (inRows > 1) {
+    status = queue.temporary(block * size, &packed);
+    blocks = packed;
+  }
+  if (status == HP_OK && outRows > 1)
     status = queue.temporary(block * size, &arrived);
-  for (int64_t r = 0; status == HP_OK && r < size; ++r)
+  for (int64_t r = 0; status == HP_OK && inRows > 1 && r < size; ++r)
     status = queue.copyRows(packed + r * block, inWidth,
                             static_cast<const char *>(in) + r * inWidth,
                             size * inWidth, inWidth, inRows);
   std::vector<const char *> from(size);
   std::vector<char *> to(size);
   for (int64_t r = 0; r < size; ++r) {
-    from[r] = packed + r * block;
+    from[r] = blocks + r * block;
     to[r] = arrived + r * block;
   }
   std::vector<int64_t> bytes(size, block);
   if (status == HP_OK)
     status = queue.exchange(from, bytes, to, bytes);
-  for (int64_t r = 0; status == HP_OK && r < size; ++r)
+  for (int64_t r = 0; status == HP_OK && outRows > 1 && r < size; ++r)
     status =
         queue.copyRows(static_cast<char *>(out) + r * outWidth, size * outWidth,
                        arrived + r * block, outWidth, outWidth, outRows);

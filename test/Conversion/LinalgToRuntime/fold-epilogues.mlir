@@ -20,10 +20,11 @@
 // CHECK: ^bb0(%[[XE:.*]]: f32, %[[WE:.*]]: f32, %[[VE:.*]]: f32, %[[SO_FAR:.*]]: f32):
 // CHECK: %[[PRODUCT:.*]] = arith.mulf %[[XE]], %[[WE]]
 // CHECK: %[[SUM:.*]] = arith.addf %[[SO_FAR]], %[[PRODUCT]]
-// CHECK: %[[WITH:.*]] = arith.addf %[[SUM]], %[[VE]]
+// CHECK: %[[WITH:.*]] = arith.addf %[[VE]], %[[SUM]]
 // CHECK: math.tanh
-// CHECK: %[[GELU:.*]] = arith.mulf
-// CHECK: %[[K:.*]] = linalg.index 2
+// CHECK: arith.mulf %[[WITH]]
+// CHECK-NEXT: %[[GELU:.*]] = arith.mulf
+// CHECK-NEXT: %[[K:.*]] = linalg.index 2
 // CHECK: %[[LAST:.*]] = arith.cmpi eq, %[[K]], %c7
 // CHECK: %[[OUT:.*]] = arith.select %[[LAST]], %[[GELU]], %[[SUM]]
 // CHECK: linalg.yield %[[OUT]]
