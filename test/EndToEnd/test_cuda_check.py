@@ -25,8 +25,8 @@ MESHES = {"one": "tp=1", "2x2": "dp=2,tp=2"}
 SHARDED: dict[str, dict[str, Any]] = {"llama": {"kv_heads": 2}, "mixtral": {"kv_heads": 2}}
 """What has to be larger to be split in two."""
 LAYERS_IN_HALF = {
-    **{"gpt2": 1, "llama": 1, "bert": 2, "vit": 5, "mixtral": 2},
-    **{"gpt2_train": 1, "llama_train": 1, "bert_train": 4, "vit_train": 3, "mixtral_train": 1},
+    **{"gpt2": 2, "llama": 1, "bert": 2, "vit": 5, "mixtral": 2},
+    **{"gpt2_train": 1, "llama_train": 1, "bert_train": 1, "vit_train": 4, "mixtral_train": 1},
 }
 """As many as it takes until no single op needs more than half."""
 

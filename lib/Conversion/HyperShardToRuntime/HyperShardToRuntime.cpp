@@ -254,8 +254,8 @@ struct BlockCollective {
   RuntimeCollective call;
   Value source;         ///< what it is given
   RankedTensorType out; ///< what it gives: a block for each member, or one
-  /// Where the members are to be in the result; -1 if it is one block.
-  int64_t dim = -1;
+  /// Makes the op's result of it; null if it is that.
+  std::function<Value(Value)> finish;
 };
 
 class Rewriter {
@@ -321,17 +321,44 @@ static std::optional<BlockCollective> getBlockCollective(OpBuilder &builder,
   auto isOutermost = [](RankedTensorType type, int64_t dim) {
     return splitShape(type, dim)[0] == 1;
   };
+  auto placedAt = [&builder, loc, out](int64_t dim) {
+    return [&builder, loc, out, dim](Value blocks) {
+      return placeMembers(builder, loc, blocks, dim, out);
+    };
+  };
   BlockCollective found;
   if (auto gather = dyn_cast<AllGatherOp>(op)) {
     Group group = getGroup(op, gather.getMeshAttr(), gather.getAxesAttr());
-    found.dim = gather.getDim();
-    if (isOutermost(in, found.dim) || group.size() == 1)
+    if (isOutermost(in, gather.getDim()) || group.size() == 1)
       return std::nullopt;
     found.source = operand;
+    found.finish = placedAt(gather.getDim());
     found.out = withMembers(in, group.size());
     found.call =
         makeCall("hp_rt_all_gather", {1, in.getNumElements(), 1, dtype}, {3},
                  {group}, in, found.out);
+    return found;
+  }
+  if (auto halo = dyn_cast<HaloExchangeOp>(op)) {
+    int64_t dim = halo.getDim();
+    if (isOutermost(in, dim))
+      return std::nullopt;
+    found.source = moveDim(builder, loc, operand, dim, 0);
+    auto moved = cast<RankedTensorType>(found.source.getType());
+    SmallVector<int64_t> shape(moved.getShape());
+    shape[0] = out.getDimSize(dim);
+    found.out = RankedTensorType::get(shape, element);
+    auto [outer, size, inner] = splitShape(moved, 0);
+    found.call =
+        makeCall("hp_rt_halo_exchange",
+                 {outer, size, inner * getElementBytes(element),
+                  int64_t(halo.getGlobalSize()), int64_t(halo.getStride()),
+                  int64_t(halo.getLo()), int64_t(halo.getSize())},
+                 {}, {getGroup(op, halo.getMeshAttr(), halo.getAxesAttr())},
+                 moved, found.out);
+    found.finish = [&builder, loc, dim](Value window) {
+      return moveDim(builder, loc, window, 0, dim);
+    };
     return found;
   }
   if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
@@ -356,7 +383,7 @@ static std::optional<BlockCollective> getBlockCollective(OpBuilder &builder,
   found.source =
       takeMembers(builder, loc, operand, exchange.getSplitDim(), group.size());
   found.out = cast<RankedTensorType>(found.source.getType());
-  found.dim = exchange.getConcatDim();
+  found.finish = placedAt(exchange.getConcatDim());
   SmallVector<int64_t> shape = {group.size(),
                                 in.getNumElements() / group.size()};
   found.call = makeCall("hp_rt_all_to_all", {0, 0, getElementBytes(element)},
@@ -422,8 +449,8 @@ void Rewriter::rewriteCollective(Operation *op) {
                                       blocks->out)
                         : callRuntime(builder, op, getCall(op, in, out),
                                       op->getOperand(0), out);
-  if (blocks && blocks->dim >= 0)
-    result = placeMembers(builder, op->getLoc(), result, blocks->dim, out);
+  if (blocks && blocks->finish)
+    result = blocks->finish(result);
   op->getResult(0).replaceAllUsesWith(result);
   op->erase();
 }

@@ -20,9 +20,8 @@ using namespace mlir;
 
 namespace mlir::hyperparallel {
 
-/// Moves one dimension of a tensor to another place.
-static Value moveDim(OpBuilder &builder, Location loc, Value tensor,
-                     int64_t from, int64_t to) {
+Value moveDim(OpBuilder &builder, Location loc, Value tensor, int64_t from,
+              int64_t to) {
   auto type = cast<RankedTensorType>(tensor.getType());
   auto order = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
   order.erase(order.begin() + from);

@@ -11,6 +11,10 @@
 
 namespace mlir::hyperparallel {
 
+/// Moves one dimension of a tensor to another place.
+Value moveDim(OpBuilder &builder, Location loc, Value tensor, int64_t from,
+              int64_t to);
+
 /// Divides a dimension that has a part for each of `members`: the members come
 /// first.
 Value takeMembers(OpBuilder &builder, Location loc, Value tensor, int64_t dim,
