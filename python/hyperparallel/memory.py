@@ -37,6 +37,8 @@ _ENOUGH = 0.9
 #: Parts of calls touch this part of the capacity.
 _GRAINS = 8
 _PEAK = "hp.peak_bytes"
+LOWER_TO_CPU = "hp-lower-to-cpu"
+LOWER_TO_FRAGMENTS = "hp-lower-to-fragments"
 #: hp_tier of hp_runtime.h, in the order of the attribute.
 _TIERS = ("device", "pinned", "host", "file")
 
@@ -83,6 +85,7 @@ def fit_memory(
     placements: Mapping[str, str | None] | None = None,
     *,
     recompute: bool = True,
+    lowering: str = LOWER_TO_CPU,
 ) -> MemoryPlan:
     """Plan a partitioned program so that it needs at most ``capacity`` bytes of device memory.
 
@@ -92,11 +95,12 @@ def fit_memory(
         name: What to call the program in messages.
         placements: The tier in which an argument is to live between steps, by ``hp.name``; None to keep it on the device.
         recompute: Compute a value again where that is faster than copying it.
+        lowering: The pipeline that generates code, and says what it allocates; kernels for GPUs allocate what the CPU's do.
 
     Raises:
         CompilationError: No plan exists; says which op needs how much.
     """
-    measured = _peaks(module)
+    measured = _peaks(module, lowering)
     base = _clone(module)
     if capacity is None:
         machine = supernode.machine_of(module) or machines.load("cpu-supernode")
@@ -109,7 +113,7 @@ def fit_memory(
         f"hp-fuse,offload-unroll-loops,canonicalize,cse,offload-split-calls{{grain={max(capacity // _GRAINS, 1)}}}",
     ):
         try:
-            candidate, peak, figures, remarks = _fit(base, prepare, measured, capacity, name, recompute)
+            candidate, peak, figures, remarks = _fit(base, prepare, measured, capacity, name, recompute, lowering)
         except CompilationError as error:
             refusal = error
             continue
@@ -129,13 +133,14 @@ def _fit(
     capacity: int,
     name: str,
     recompute: bool,
+    lowering: str,
 ) -> tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]:
     """The program, made ready by some passes, planned with ever less room until what it allocates fits."""
     base = _clone(base)
     functions = {_symbol(function) for function in _functions(base)}
     prepared = _listen(base, prepare)
     if {_symbol(function) for function in _functions(base)} != functions:
-        measured = _peaks(base)
+        measured = _peaks(base, lowering)
     for function in _functions(base):
         peaks = measured.get(_symbol(function))
         if peaks is not None and _symbol(function) != ENTRY:
@@ -153,7 +158,7 @@ def _fit(
             too_little = room
             room = (max(too_little, fits) + too_much) // 2
             continue
-        peak = device_peak(candidate)
+        peak = device_peak(candidate, _peaks(candidate, lowering))
         if peak <= capacity:
             found.append((candidate, peak, figures, (*prepared, *remarks)))
             # After much less room than there is, some of that may have been given up in vain.
@@ -276,19 +281,19 @@ def _symbol(function: ir.Operation) -> str:
     return ir.StringAttr(function.attributes["sym_name"]).value
 
 
-def _peaks(module: ir.Module) -> dict[str, ir.Attribute]:
+def _peaks(module: ir.Module, lowering: str = LOWER_TO_CPU) -> dict[str, ir.Attribute]:
     """What each function allocates once code is generated, by name."""
     lowered = _clone(module)
     _forget_placements(lowered)
     try:
-        _run(lowered, "hp-lower-to-cpu")
+        _run(lowered, lowering)
     except MLIRError as error:
         kept = keep_program(str(module), "unmeasured")
         raise CompilationError(
             "the code generator refused the program",
             diagnostics=diagnostics_of(error),
-            pass_name="hp-lower-to-cpu",
-            command=reproduction(kept, "hp-lower-to-cpu"),
+            pass_name=lowering,
+            command=reproduction(kept, lowering),
         ) from None
     return {
         _symbol(function): function.attributes[_PEAK]
@@ -348,4 +353,4 @@ def tier_of(kind: ir.Type) -> str | None:
     return str(encoding).removeprefix("#offload.tier<").removesuffix(">").strip('"')
 
 
-__all__ = ["MemoryPlan", "device_peak", "fit_memory", "parse_size", "tier_of"]
+__all__ = ["LOWER_TO_CPU", "LOWER_TO_FRAGMENTS", "MemoryPlan", "device_peak", "fit_memory", "parse_size", "tier_of"]

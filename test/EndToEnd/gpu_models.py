@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ import numpy as np
 
 from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import PlanLike, compile_model
-from hyperparallel.compiled import COVERAGE_FILE, MANIFEST_FILE, PROGRAM_FILE, CompiledProgram, file_hash
+from hyperparallel.compiled import COVERAGE_FILE, MANIFEST_FILE, OFFLOAD_FILE, PROGRAM_FILE, CompiledProgram, file_hash
 from hyperparallel.execute import RunResult, run_compiled
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.frontend.model_file import load_model_file
 from hyperparallel.frontend.torch import import_model
 from hyperparallel.frontend.training import import_training
+from hyperparallel.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,6 +37,12 @@ _SIZES: dict[str, dict[str, Any]] = {
     "vit": {"layers": 1, "width": 16, "heads": 2, "ff": 24, "image": 16, "patch": 8, "batch": 2},
     "mixtral": _GROUPED,
 }
+LAYERS_IN_HALF = {
+    **{"gpt2": 1, "llama": 1, "bert": 2, "vit": 4, "mixtral": 2},
+    **{"gpt2_train": 1, "llama_train": 1, "bert_train": 4, "vit_train": 3, "mixtral_train": 1},
+}
+"""As many as it takes until no single op needs more than half."""
+RunBoth = Callable[..., tuple[CompiledProgram, RunResult]]
 TOLERANCE = 1e-3
 """Of the greatest value: what the fakes sum in another order than the CPU."""
 
@@ -116,6 +123,33 @@ def reports(program: CompiledProgram) -> list[dict[str, Any]]:
     return [json.loads((one.directory / COVERAGE_FILE).read_text()) for one in program.programs or (program,)]
 
 
+def in_half(run_both: RunBoth, one: Case, folder: Path, steps: int, **target: Any) -> CompiledProgram:
+    """The program for devices in half the memory that it wants, which runs to the same numbers.
+
+    Args:
+        run_both: Compiles it for the CPU and for devices, and compares.
+        one: The model.
+        folder: Gets the programs.
+        steps: How many are run.
+        target: What the memory that it wants is found for.
+    """
+    whole = compile_model(
+        one.imported,
+        Plan(preset="megatron"),
+        "tp=1",
+        folder / "whole",
+        device_memory=1 << 40,
+        recompute=False,
+        **target,
+    )
+    limit = json.loads((whole.directory / OFFLOAD_FILE).read_text())["unplanned_peak_bytes"] // 2
+    program, run = run_both(one, "tp=1", folder, steps, device_memory=limit, recompute=False)
+    (device,) = run.statistics.devices
+    assert device.prefetches > 0
+    assert device.peak_bytes["device"] == program.peak_bytes <= limit
+    return program
+
+
 def without_calls(program: CompiledProgram, called: str, instead: str) -> CompiledProgram:
     """The program with every call of a function of the runtime made another one's.
 
@@ -139,11 +173,13 @@ def without_calls(program: CompiledProgram, called: str, instead: str) -> Compil
 
 
 __all__ = [
+    "LAYERS_IN_HALF",
     "ROOT",
     "TOLERANCE",
     "Case",
     "assert_alike",
     "case",
+    "in_half",
     "reports",
     "sizes_of",
     "without_calls",

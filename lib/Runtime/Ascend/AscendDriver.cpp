@@ -19,6 +19,8 @@
 
 namespace hyperparallel::runtime::cuda {
 
+Result unloadFragments(ModuleHandle module); // Kernels.cpp
+
 namespace {
 
 using ascend::acl;
@@ -221,15 +223,11 @@ Result hostFunction(StreamHandle stream, HostFunction function, void *arg) {
   return acl().hostFunction(handleOf(stream), function, arg);
 }
 
-// Programs.cpp loads and launches kernels itself.
+// Kernels.cpp loads, finds and launches fragments itself.
 Result moduleLoad(ModuleHandle *, const void *) { return NotReady; }
-Result moduleUnload(ModuleHandle module) {
-  return acl().binaryUnload(reinterpret_cast<ascend::Handle>(module));
-}
-Result moduleFunction(FunctionHandle *out, ModuleHandle module,
-                      const char *name) {
-  return acl().binaryFunction(reinterpret_cast<ascend::Handle>(module), name,
-                              reinterpret_cast<ascend::Handle *>(out));
+Result moduleUnload(ModuleHandle module) { return unloadFragments(module); }
+Result moduleFunction(FunctionHandle *, ModuleHandle, const char *) {
+  return NotReady;
 }
 Result functionSet(FunctionHandle, int, int) { return Success; }
 Result launch(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned,

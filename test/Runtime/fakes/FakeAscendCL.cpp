@@ -12,10 +12,11 @@
 //   - memory in a stream's order comes from a pool of the stream's device.
 //   - a copy's room is checked against what is copied.
 //
-// What stands for kernels.o is a twin of kernels.mlir beside it, made by the
-// command in HP_FAKE_ASCEND_TWIN, which gets the file and prints the path of a
-// shared object (hyperparallel.testing.hfusion). Its arguments are checked:
-// their number, their sizes, and who reads and writes them when.
+// What stands for kernels.NAME.o is a twin of kernels.mlir beside it, of which
+// the object has the function NAME alone; it is made by the command in
+// HP_FAKE_ASCEND_TWIN, which gets the file and prints the path of a shared
+// object (hyperparallel.testing.hfusion). Its arguments are checked: their
+// number, their sizes, and who reads and writes them when.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +80,7 @@ struct Twin {
 };
 struct Binary {
   void *library;
-  const Twin *twins;
+  const Twin *twin;
 };
 struct Event {
   bool recorded = false, timed = false;
@@ -106,14 +107,12 @@ DevicePointer address(const void *pointer) {
   return reinterpret_cast<DevicePointer>(pointer);
 }
 
-/// The text beside the object that is asked for, as a shared object.
-std::string makeTwin(const std::string &object) {
+/// A text of fragments as a shared object.
+std::string makeTwin(const std::string &text) {
   const char *maker = std::getenv("HP_FAKE_ASCEND_TWIN");
-  size_t dot = object.rfind(".o");
-  if (!maker || dot == std::string::npos)
+  if (!maker)
     return "";
-  std::string command =
-      std::string(maker) + " '" + object.substr(0, dot) + ".mlir'";
+  std::string command = std::string(maker) + " '" + text + "'";
   std::FILE *pipe = popen(command.c_str(), "r");
   char line[4096] = "";
   if (!pipe || !std::fgets(line, sizeof(line), pipe))
@@ -128,11 +127,10 @@ std::string makeTwin(const std::string &object) {
 
 /// One thread makes it, and others wait here rather than for each other: a text
 /// that is made four times at once takes longer than members of a group wait.
-std::string twinOf(const std::string &object) {
+std::string twinOf(const std::string &text) {
   static std::mutex making;
   static std::map<std::string, std::string> made;
   struct stat about = {};
-  std::string text = object.substr(0, object.rfind('.')) + ".mlir";
   if (stat(text.c_str(), &about) != 0)
     return "";
   std::string key = text + " " + std::to_string(about.st_ino) + " " +
@@ -140,7 +138,7 @@ std::string twinOf(const std::string &object) {
   std::lock_guard<std::mutex> lock(making);
   std::string &twin = made[key];
   if (twin.empty())
-    twin = makeTwin(object);
+    twin = makeTwin(text);
   return twin;
 }
 
@@ -306,14 +304,24 @@ FAKE int aclrtLaunchHostFunc(Handle stream, void (*function)(void *),
 FAKE int aclrtBinaryLoadFromFile(const char *path, void *options, Handle *out) {
   if (options)
     return Invalid;
-  std::string twin = twinOf(path);
+  std::string object = path, kernels = "kernels.";
+  size_t begin = object.rfind('/') + 1;
+  size_t end = object.rfind(".o");
+  if (object.compare(begin, kernels.size(), kernels) != 0 ||
+      end == std::string::npos || end < begin + kernels.size())
+    return refuse("no object of a fragment: " + object);
+  std::string name =
+      object.substr(begin + kernels.size(), end - begin - kernels.size());
+  std::string twin = twinOf(object.substr(0, begin) + "kernels.mlir");
   void *library =
       twin.empty() ? nullptr : dlopen(twin.c_str(), RTLD_NOW | RTLD_LOCAL);
-  auto *twins =
+  auto *found =
       library ? static_cast<const Twin *>(dlsym(library, "hp_twins")) : nullptr;
-  if (!twins)
-    return refuse("no twin of " + std::string(path));
-  *out = new Binary{library, twins};
+  while (found && found->name && found->name != name)
+    ++found;
+  if (!found || !found->name)
+    return refuse("no twin of " + object);
+  *out = new Binary{library, found};
   return 0;
 }
 FAKE int aclrtBinaryUnLoad(Handle handle) {
@@ -323,13 +331,11 @@ FAKE int aclrtBinaryUnLoad(Handle handle) {
   return 0;
 }
 FAKE int aclrtBinaryGetFunction(Handle handle, const char *name, Handle *out) {
-  for (const Twin *twin = static_cast<Binary *>(handle)->twins; twin->name;
-       ++twin)
-    if (!std::strcmp(twin->name, name)) {
-      *out = const_cast<Twin *>(twin);
-      return 0;
-    }
-  return refuse("no function " + std::string(name));
+  const Twin *twin = static_cast<Binary *>(handle)->twin;
+  if (std::strcmp(twin->name, name) != 0)
+    return refuse("no function " + std::string(name));
+  *out = const_cast<Twin *>(twin);
+  return 0;
 }
 FAKE int aclrtLaunchKernelV2(Handle function, uint32_t blocks, const void *args,
                              size_t bytes, void *config, Handle stream) {
