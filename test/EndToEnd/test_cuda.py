@@ -9,7 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gpu_models import LAYERS_IN_HALF, ROOT, Case, assert_alike, case, in_half, reports, sizes_of, without_calls
+from gpu_models import (
+    LAYERS_IN_HALF,
+    MODELS,
+    ROOT,
+    SHARDED,
+    Case,
+    assert_alike,
+    case,
+    in_half,
+    reports,
+    sizes_of,
+    without_calls,
+)
 
 from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import compile_model
@@ -23,10 +35,6 @@ from hyperparallel.plan import Plan
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.usefixtures("fake_gpu", "one_worker")
-
-MODELS = ["gpt2", "llama", "bert", "vit", "mixtral"]
-SHARDED: dict[str, dict[str, Any]] = {"llama": {"kv_heads": 2}, "mixtral": {"kv_heads": 2}}
-"""What has to be larger to be split in two."""
 
 
 def both(one: Case, mesh: str, folder: Path, steps: int = 1, **options: Any) -> tuple[CompiledProgram, RunResult]:
