@@ -13,17 +13,14 @@ from typing import Any
 
 import pytest
 from command import Outcome, command_of
-from gpu_models import LAYERS_IN_HALF, ROOT, TOLERANCE, sizes_of
+from gpu_models import LAYERS_IN_HALF, MODELS, TOLERANCE, words_of
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.usefixtures("fake_gpu", "one_worker")
 
-MODELS = ["gpt2", "llama", "bert", "vit", "mixtral"]
 ALL = [*MODELS, *(f"{name}_train" for name in MODELS)]
 MESHES = {"one": "tp=1", "2x2": "dp=2,tp=2"}
-SHARDED: dict[str, dict[str, Any]] = {"llama": {"kv_heads": 2}, "mixtral": {"kv_heads": 2}}
-"""What has to be larger to be split in two."""
 LAYERS = {**LAYERS_IN_HALF, "gpt2": 2, "vit": 5, "bert_train": 1, "vit_train": 4}
 """As many as it takes until no single op of a device needs more than half, also of a quarter of the model."""
 
@@ -35,13 +32,6 @@ def hp(
     """Run ``hp`` in this process; the tests of a session share what they import."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     return command_of(capfd)
-
-
-def words_of(name: str, mesh: str, **more: Any) -> list[object]:
-    """The model, its sizes, and its plan."""
-    sizes = {**sizes_of(name), **(SHARDED.get(name.removesuffix("_train"), {}) if "=2" in mesh else {}), **more}
-    chosen = [word for key, value in sizes.items() for word in ("--model-arg", f"{key}={value}")]
-    return [ROOT / "examples" / f"{name}.py", *chosen, "--preset", "megatron", "--mesh", mesh, "--json", "-q"]
 
 
 def compiled_and_checked(
