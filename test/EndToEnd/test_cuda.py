@@ -75,6 +75,22 @@ def test_products_with_epilogues(tmp_path: Path) -> None:
     assert "none: the library has no epilogue for silu" in epilogues(program)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_wide_accesses(name: str, tmp_path: Path) -> None:
+    """Where sizes are multiples of 16 bytes, every kernel of a block reads or writes so many at once."""
+    one = case(name, layers=2, width=64, heads=4, seq=16, vocab=64)
+    (report,) = reports(one.compile(Plan(preset="megatron"), "tp=1", tmp_path / "gpu"))
+    blocks = [kernel for kernel in report["kernels"] if not kernel["name"].startswith("main_")]
+    assert len(blocks) >= 7
+    for kernel in blocks:
+        assert "16" in {*kernel["loads"], *kernel["stores"]}, kernel
+    assert max(kernel["registers"] for kernel in report["kernels"]) <= 64
+    # Norms and softmax pass over memory in vectors alone.
+    rows = [kernel for kernel in blocks if kernel["shared_bytes"]]
+    assert rows
+    assert any({*kernel["loads"], *kernel["stores"]} == {"16"} for kernel in rows)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_half_precision(name: str, dtype: str, tmp_path: Path) -> None:
