@@ -8,6 +8,8 @@ the runtime measures again, byte for byte.
 
 A call or a loop is one op to the planner. Where no plan exists, or where one has to wait for copies, the program is
 planned again with iterations and parts of large calls as ops, and the faster plan is kept.
+
+Where there is no plan at all, the error says a memory that is enough: one for which a plan was made and measured.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,7 +39,13 @@ _EXPOSED = 0.01
 _ENOUGH = 0.9
 #: Parts of calls touch this part of the capacity.
 _GRAINS = 8
+#: Memories that are tried to say one that is enough: each at least what the last one was short of, and so much larger.
+_PROBES = 4
+_PROBE_ATTEMPTS = 3
+_GROWTH = 1.15
 _PEAK = "hp.peak_bytes"
+#: In the note of what offload-plan-transfers refuses.
+_SMALLEST = re.compile(r"(\d+) bytes is the smallest capacity")
 #: hp_tier of hp_runtime.h, in the order of the attribute.
 _TIERS = ("device", "pinned", "host", "file")
 
@@ -60,6 +69,20 @@ class MemoryPlan:
     unplanned_peak_bytes: int
     figures: Mapping[str, Any]
     remarks: tuple[str, ...]
+
+
+class TooLittleMemoryError(CompilationError):
+    """No plan exists.
+
+    Attributes:
+        needed: Bytes of device memory without which there can be none; None if something else is too small.
+    """
+
+    def __init__(
+        self, message: str, *, needed: int | None, diagnostics: Sequence[str] = (), command: str | None = None
+    ) -> None:
+        super().__init__(message, diagnostics=diagnostics, pass_name="offload-plan-transfers", command=command)
+        self.needed = needed
 
 
 def parse_size(text: str) -> int:
@@ -94,7 +117,8 @@ def fit_memory(
         recompute: Compute a value again where that is faster than copying it.
 
     Raises:
-        CompilationError: No plan exists; says which op needs how much.
+        TooLittleMemoryError: No plan exists; says which op needs how much, and what is enough.
+        CompilationError: No code can be generated.
     """
     measured = _peaks(module)
     base = _clone(module)
@@ -103,23 +127,51 @@ def fit_memory(
         capacity = int(next(tier.capacity for tier in machine.tiers if tier.name == machine.groups[0].memory))
     _place(base, placements or {})
     found: list[MemoryPlan] = []
-    refusal: CompilationError | None = None
-    for prepare in (
-        "hp-fuse",
-        f"hp-fuse,offload-unroll-loops,canonicalize,cse,offload-split-calls{{grain={max(capacity // _GRAINS, 1)}}}",
-    ):
+    refusals: list[TooLittleMemoryError] = []
+    for prepare in _preparations(capacity):
         try:
             candidate, peak, figures, remarks = _fit(base, prepare, measured, capacity, name, recompute)
-        except CompilationError as error:
-            refusal = error
+        except TooLittleMemoryError as error:
+            refusals.append(error)
             continue
         found.append(MemoryPlan(candidate, capacity, peak, device_peak(module, measured), figures, remarks))
         if figures["wait_in_s"] + figures["wait_out_s"] <= _EXPOSED * figures["step_s"]:
             break
     if found:
         return min(found, key=lambda plan: plan.figures["step_s"])
-    assert refusal is not None
+    refusal = min(refusals, key=lambda error: error.needed or math.inf)
+    enough = _find_enough(base, measured, refusal.needed, name, recompute)
+    if enough is not None:
+        refusal.message += f"; {enough} bytes are enough"
     raise refusal
+
+
+def _preparations(capacity: int) -> tuple[str, str]:
+    """Passes before planning: calls and loops as one op each, and in parts."""
+    grain = max(capacity // _GRAINS, 1)
+    return (
+        "hp-fuse",
+        f"hp-fuse,offload-unroll-loops,canonicalize,cse,offload-split-calls{{grain={grain}}}",
+    )
+
+
+def _find_enough(
+    base: ir.Module, measured: Mapping[str, ir.Attribute], needed: int | None, name: str, recompute: bool
+) -> int | None:
+    """A memory near the smallest for which there is a plan, from one that is known to be needed; None if none is found."""
+    for _ in range(_PROBES):
+        if needed is None:
+            return None
+        short: list[int] = []
+        for prepare in _preparations(needed):
+            try:
+                _fit(base, prepare, measured, needed, name, recompute, attempts=_PROBE_ATTEMPTS)
+            except TooLittleMemoryError as error:
+                short += [] if error.needed is None else [error.needed]
+            else:
+                return needed
+        needed = max(min(short), int(needed * _GROWTH)) if short else None
+    return None
 
 
 def _fit(
@@ -129,6 +181,7 @@ def _fit(
     capacity: int,
     name: str,
     recompute: bool,
+    attempts: int = _ATTEMPTS,
 ) -> tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]:
     """The program, made ready by some passes, planned with ever less room until what it allocates fits."""
     base = _clone(base)
@@ -144,10 +197,10 @@ def _fit(
     # Rooms that are too small to plan in, that led to a program that fits, and to one that does not.
     too_little, fits, too_much = 0, 0, 0
     found: list[tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]] = []
-    for _ in range(_ATTEMPTS):
+    for _ in range(attempts):
         try:
             candidate, figures, remarks = _plan(base, room, capacity, name, recompute)
-        except CompilationError:
+        except TooLittleMemoryError:
             if not too_much:
                 raise
             too_little = room
@@ -171,10 +224,9 @@ def _fit(
             if _PEAK in function.attributes:
                 del function.attributes[_PEAK]
         return best
-    raise CompilationError(
-        f"{name} needs {peak} bytes of device memory once code is generated, {peak - capacity} more than there are; "
-        "give it that much more, or split it over more devices",
-        pass_name="offload-plan-transfers",
+    raise TooLittleMemoryError(
+        f"{name} does not fit into {capacity} bytes of device memory: it needs {peak} once code is generated",
+        needed=peak,
     )
 
 
@@ -211,10 +263,12 @@ def _plan(
             remarks = _listen(candidate, steps.replace("{report}", f" report={report}"))
         except MLIRError as error:
             kept = keep_program(str(base), f"{name}-partitioned")
-            raise CompilationError(
+            diagnostics = diagnostics_of(error)
+            smallest = _SMALLEST.search("\n".join(diagnostics))
+            raise TooLittleMemoryError(
                 f"{name} does not fit into {capacity} bytes of device memory",
-                diagnostics=diagnostics_of(error),
-                pass_name="offload-plan-transfers",
+                needed=None if smallest is None else int(smallest[1]),
+                diagnostics=diagnostics,
                 command=reproduction(kept, steps.replace("{report}", "")),
             ) from None
         return candidate, json.loads(report.read_text(encoding="utf-8")), remarks
@@ -348,4 +402,4 @@ def tier_of(kind: ir.Type) -> str | None:
     return str(encoding).removeprefix("#offload.tier<").removesuffix(">").strip('"')
 
 
-__all__ = ["MemoryPlan", "device_peak", "fit_memory", "parse_size", "tier_of"]
+__all__ = ["MemoryPlan", "TooLittleMemoryError", "device_peak", "fit_memory", "parse_size", "tier_of"]
