@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fragments for Ascend NPUs: HFusion text through Ascend's compiler, ``bishengir-compile``.
 
-Some fragments it refuses for what their ops are together. They are cut in parts, and written anew, until it takes them; which
-were refused is kept in the cache (by MD5 digests of texts), so that the next program with such a fragment is right at once.
+Each fragment is compiled in a module and a process of its own: the compiler's passes confuse functions of one module, by where
+they lie in memory, and refuse good ones. A refusal is believed when it was repeated. Some fragments are refused for what their
+ops are together. They are cut in parts, and written anew, until it takes them; which were refused is kept in the cache (by MD5
+digests of texts), so that the next program with such a fragment is right at once.
 
 The compiler comes with ``pip install ascendnpu-ir``; it is looked for in ``$HP_BISHENGIR`` (a folder), there, and on the
 ``PATH``. Its last step, ``hivmc``, is only a part of CANN: without it, a program is verified down to HIVM, scheduled for
@@ -19,7 +21,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from hyperparallel.cache import cache_directory
@@ -28,9 +32,9 @@ from hyperparallel.errors import CompilationError, MissingDependencyError
 DEFAULT_SOC = "Ascend910B1"
 PACKAGE = "ascendnpu-ir==1.2.0"
 HIVM_FILE = "kernels.hivm.mlir"
-OBJECT_FILE = "kernels.o"
 LAUNCH_FILE = "kernels.launch"
 _HIVM = "module.hivm.opt.mlir"
+_OBJECT = "fragment.o"
 
 _SOC = re.compile(r"Ascend[0-9A-Za-z_]+")
 _FUNCTION = re.compile(r"^func\.func @(\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
@@ -38,7 +42,6 @@ _SCHEDULED = re.compile(r"func\.func @(\w+)\(.*?\battributes \{([^\n]*)\} \{\n")
 _BLOCKS = re.compile(r"hacc\.block_dim = (\d+)")
 _CORE = re.compile(r"hivm\.func_core_type = #hivm\.func_core_type<(\w+)>")
 _ERROR = re.compile(r"error: (.*)")
-_PLACE = re.compile(r'loc\("[^"]*":(\d+):\d+\): error')
 _NO_HIVMC = "External hivmc run fails"
 _TUNINGS: tuple[tuple[str, ...], ...] = (
     (),
@@ -47,6 +50,8 @@ _TUNINGS: tuple[tuple[str, ...], ...] = (
 """The schedules to try: with more buffers to find room for, tiles are smaller."""
 ONE_THREAD = "--mlir-disable-threading"
 """With several, ascendnpu-ir 1.2.0 crashes on a module, or refuses it, once in ten times: its passes share state."""
+_TRIES = 3
+"""How often a fragment must be refused, each time by a fresh process, before that is believed."""
 _NO_ROOM = "overflow"
 """In what is said where a schedule needs more memory than there is beside a core."""
 
@@ -64,6 +69,21 @@ class Fragment:
     name: str
     blocks: int
     core: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A fragment that the compiler took.
+
+    Attributes:
+        fragment: How it was scheduled.
+        hivm: Its module, scheduled.
+        code: Its object, where hivmc is at hand.
+    """
+
+    fragment: Fragment
+    hivm: str
+    code: bytes | None
 
 
 class RefusedFragmentsError(CompilationError):
@@ -113,13 +133,26 @@ def find_tool(name: str) -> Path:
     return Path(found)
 
 
-def write_fragments(text: Path, soc: str, write: Callable[[list[str]], None]) -> list[Fragment]:
+def object_file(name: str) -> str:
+    """The file of a fragment's object, beside the program."""
+    return f"kernels.{name}.o"
+
+
+def write_fragments(
+    text: Path,
+    soc: str,
+    write: Callable[[list[str]], None],
+    clock: Callable[[], AbstractContextManager[None]] = nullcontext,
+    threads: int = 0,
+) -> list[Fragment]:
     """Writes fragments and compiles them for a chip; those that are refused are cut, and written again.
 
     Args:
         text: The file that ``write`` makes.
         soc: The chip.
         write: Generates the program. It gets the digests of fragments to cut, for the module's ``hp.refused``.
+        clock: Compiling is done in a context that it makes.
+        threads: How many compile at a time; 0 for all cores.
 
     Returns:
         How each fragment was scheduled, in the order of the text.
@@ -128,50 +161,35 @@ def write_fragments(text: Path, soc: str, write: Callable[[list[str]], None]) ->
         MissingDependencyError: If there is no compiler.
         CompilationError: If it refuses a fragment of one op.
     """
-    kept = cache_directory() / "bishengir" / f"{PACKAGE}-{soc}.refused"
+    kept = cache_directory() / "bishengir" / f"{PACKAGE}-{soc}-alone.refused"
     refused = set(kept.read_text(encoding="utf-8").split()) if kept.exists() else set[str]()
-    accepted: set[str] = set()
+    accepted: dict[str, Scheduled] = {}
     while True:
         write(sorted(refused))
         try:
-            return assemble_fragments(text, soc)
+            with clock():
+                return assemble_fragments(text, soc, threads, accepted)
         except RefusedFragmentsError as error:
-            found: RefusedFragmentsError | None = error
-        # Only what nothing is known of is scheduled, until all is accepted.
-        while found is not None:
-            if found.digests & refused:
-                raise found
-            refused |= found.digests
+            if error.digests & refused:
+                raise
+            refused |= error.digests
             kept.parent.mkdir(parents=True, exist_ok=True)
             with kept.open("a", encoding="utf-8") as file:
-                file.write("".join(f"{digest}\n" for digest in sorted(found.digests)))
-            found = _find_refused(text, soc, refused, accepted)
-            if found is None:
-                write(sorted(refused))
-                found = _find_refused(text, soc, set(), accepted)
+                file.write("".join(f"{digest}\n" for digest in sorted(error.digests)))
 
 
-def _find_refused(text: Path, soc: str, known: set[str], accepted: set[str]) -> RefusedFragmentsError | None:
-    """Schedules fragments that are neither known nor accepted, and adds them to the accepted; or says which are refused."""
-    functions = read_fragments(text)
-    digests = {name: _digest(function, name) for name, function in functions.items()}
-    unknown = {name: functions[name] for name, digest in digests.items() if digest not in known | accepted}
-    if unknown:
-        with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
-            try:
-                _schedule_all(unknown, soc, Path(temporary))
-            except RefusedFragmentsError as error:
-                return error
-    accepted |= {digests[name] for name in unknown}
-    return None
+def assemble_fragments(
+    text: Path, soc: str, threads: int = 0, accepted: dict[str, Scheduled] | None = None
+) -> list[Fragment]:
+    """Compiles fragments for a chip.
 
-
-def assemble_fragments(text: Path, soc: str) -> list[Fragment]:
-    """Compiles fragments for a chip; writes ``kernels.hivm.mlir``, ``kernels.launch`` and, with hivmc, ``kernels.o``.
+    Writes ``kernels.hivm.mlir`` (a module for each), ``kernels.launch`` and, with hivmc, an object for each.
 
     Args:
         text: The module of fragments. What is written goes beside it.
         soc: The chip.
+        threads: How many compile at a time; 0 for all cores.
+        accepted: Fragments that the compiler took before, by digest; gets those that it takes now.
 
     Returns:
         How each fragment was scheduled, in the order of the text.
@@ -179,21 +197,44 @@ def assemble_fragments(text: Path, soc: str) -> list[Fragment]:
     Raises:
         MissingDependencyError: If there is no compiler.
         RefusedFragmentsError: If it refuses some.
-        CompilationError: If it fails otherwise.
     """
-    find_tool("bishengir-compile")
+    tool = find_tool("bishengir-compile")
     functions = read_fragments(text)
-    fragments: list[Fragment] = []
-    if functions:
-        with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
-            folder = Path(temporary)
-            fragments = _schedule_all(functions, soc, folder)
-            shutil.copyfile(folder / _HIVM, text.with_name(HIVM_FILE))
-            if (folder / OBJECT_FILE).exists():
-                shutil.copyfile(folder / OBJECT_FILE, text.with_name(OBJECT_FILE))
+    known = {} if accepted is None else accepted
+    found: dict[str, Scheduled] = {}
+    refused: dict[str, str] = {}
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+
+        def schedule(names: list[str]) -> None:
+            made = pool.map(lambda name: _schedule(tool, name, functions[name], soc), names)
+            for name, one in zip(names, made, strict=True):
+                if isinstance(one, Scheduled):
+                    found[name] = known[_digest(functions[name], name)] = one
+                else:
+                    refused[name] = one
+
+        schedule([name for name, function in functions.items() if _digest(function, name) not in known])
+        if refused:
+            raise _refusal(refused, functions, soc)
+        # The name is a part of the schedule, so one that was taken under another is compiled again.
+        kept = {name: known[_digest(function, name)] for name, function in functions.items() if name not in found}
+        found |= {name: one for name, one in kept.items() if one.fragment.name == name}
+        schedule([name for name in kept if name not in found])
+    if refused:
+        raise _refusal(refused, functions, soc)
+    _write_scheduled(text, [found[name] for name in functions])
+    return [found[name].fragment for name in functions]
+
+
+def _write_scheduled(text: Path, scheduled: list[Scheduled]) -> None:
+    """Writes what is beside the module of fragments."""
+    fragments = [one.fragment for one in scheduled]
+    text.with_name(HIVM_FILE).write_text("// -----\n".join(one.hivm for one in scheduled), encoding="utf-8")
     lines = [f"{fragment.name} {fragment.blocks}\n" for fragment in fragments]
     text.with_name(LAUNCH_FILE).write_text("".join(lines), encoding="utf-8")
-    return fragments
+    for one in scheduled:
+        if one.code is not None:
+            text.with_name(object_file(one.fragment.name)).write_bytes(one.code)
 
 
 def read_fragments(text: Path) -> dict[str, str]:
@@ -201,28 +242,28 @@ def read_fragments(text: Path) -> dict[str, str]:
     return {match.group(1): match.group(0) for match in _FUNCTION.finditer(text.read_text(encoding="utf-8"))}
 
 
-def _schedule_all(functions: Mapping[str, str], soc: str, folder: Path) -> list[Fragment]:
-    """Compiles fragments; the folder then has ``_HIVM`` and, with hivmc, the object."""
-    tool = find_tool("bishengir-compile")
-    said = _schedule(tool, functions, soc, folder)
-    if not (folder / _HIVM).exists():
-        raise _refusal(tool, functions, soc, said)
-    if not (folder / OBJECT_FILE).exists() and _NO_HIVMC not in said:
-        raise CompilationError("Ascend's compiler made no object", diagnostics=said.splitlines()[:20])
-    return _read_schedules((folder / _HIVM).read_text(encoding="utf-8"), functions, soc)
+def _schedule(tool: Path, name: str, function: str, soc: str) -> Scheduled | str:
+    """Compiles a fragment, again where it is refused; how it was scheduled, or what was said the last time."""
+    one: Scheduled | str = ""
+    for _ in range(_TRIES):
+        with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
+            one = _schedule_once(tool, name, function, soc, Path(temporary))
+        if isinstance(one, Scheduled):
+            break
+    return one
 
 
-def _schedule(tool: Path, functions: Mapping[str, str], soc: str, folder: Path) -> str:
-    """Runs the compiler, with smaller tiles where there is no room for larger; what it said.
+def _schedule_once(tool: Path, name: str, function: str, soc: str, folder: Path) -> Scheduled | str:
+    """Runs the compiler, with smaller tiles where there is no room for larger.
 
-    Where it succeeds, ``_HIVM`` is in the folder.
+    A fragment that became several kernels, which a host would have to launch, is refused.
     """
     module, said = folder / "module.mlir", ""
-    module.write_text("module {\n" + "".join(functions.values()) + "}\n", encoding="utf-8")
+    module.write_text(f"module {{\n{function}}}\n", encoding="utf-8")
     for tuning in _TUNINGS:
         options = ["-enable-hfusion-compile=true", "-enable-hivm-compile=true", f"--target={soc}", ONE_THREAD, *tuning]
         ran = subprocess.run(
-            [tool, module, *options, "-o", folder / OBJECT_FILE, f"--save-temps={folder}"],
+            [tool, module, *options, "-o", folder / _OBJECT, f"--save-temps={folder}"],
             capture_output=True,
             text=True,
             check=False,
@@ -230,19 +271,21 @@ def _schedule(tool: Path, functions: Mapping[str, str], soc: str, folder: Path) 
         said = ran.stderr + ran.stdout
         if (folder / _HIVM).exists() or _NO_ROOM not in said:
             break
-    return said
+    if not (folder / _HIVM).exists():
+        return said or "error: it ended without a word"
+    code = (folder / _OBJECT).read_bytes() if (folder / _OBJECT).exists() else None
+    if code is None and _NO_HIVMC not in said:
+        return said
+    hivm = (folder / _HIVM).read_text(encoding="utf-8")
+    attributes = dict[str, str](_SCHEDULED.findall(hivm)).get(name, "")
+    blocks, core = _BLOCKS.search(attributes), _CORE.search(attributes)
+    if blocks is None or core is None:
+        return "error: it scheduled no blocks, but several kernels"
+    return Scheduled(Fragment(name, int(blocks.group(1)), core.group(1)), hivm, code)
 
 
-def _refusal(tool: Path, functions: Mapping[str, str], soc: str, said: str) -> CompilationError:
-    """The error of a module that was refused: which fragments are at fault, and what is wrong with the first."""
-    refused = {name: said for name in functions if name in _blamed(functions, said)}
-    if not refused:
-        with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
-            refused = _refused_alone(tool, functions, soc, Path(temporary))
-    if not refused:
-        return CompilationError(
-            f"Ascend's compiler refused the fragments for {soc}", diagnostics=_ERROR.findall(said)[:20]
-        )
+def _refusal(refused: dict[str, str], functions: dict[str, str], soc: str) -> RefusedFragmentsError:
+    """The error of fragments that were refused: which, and what was said about the first."""
     first, about = next(iter(refused.items()))
     reasons = [error for error in _ERROR.findall(about) if "Failed to run" not in error]
     return RefusedFragmentsError(
@@ -252,63 +295,24 @@ def _refusal(tool: Path, functions: Mapping[str, str], soc: str, said: str) -> C
     )
 
 
-def _blamed(functions: Mapping[str, str], said: str) -> set[str]:
-    """The functions at whose lines errors are."""
-    owners = [""]
-    for name, text in functions.items():
-        owners += [name] * text.count("\n")
-    lines = [int(line) for line in _PLACE.findall(said)]
-    return {owners[line - 1] for line in lines if 1 < line <= len(owners)}
-
-
-def _refused_alone(tool: Path, functions: Mapping[str, str], soc: str, folder: Path) -> dict[str, str]:
-    """The functions that are refused by themselves, and what is said about them."""
-    refused: dict[str, str] = {}
-    for name, text in functions.items():
-        said = _schedule(tool, {name: text}, soc, folder)
-        if not (folder / _HIVM).exists():
-            refused[name] = said
-        (folder / _HIVM).unlink(missing_ok=True)
-    return refused
-
-
 def _digest(text: str, name: str) -> str:
     """Of a fragment's text, in which it has no name of its own yet."""
     anonymous = text.replace(f"@{name}(", "@fragment(", 1)
     return hashlib.md5(anonymous.encode(), usedforsecurity=False).hexdigest()
 
 
-def _read_schedules(hivm: str, functions: Mapping[str, str], soc: str) -> list[Fragment]:
-    """How fragments were scheduled. One that became several kernels, which a host would have to launch, is refused."""
-    found: dict[str, str] = dict(_SCHEDULED.findall(hivm))
-    fragments: list[Fragment] = []
-    several: list[str] = []
-    for name in functions:
-        blocks, core = _BLOCKS.search(found.get(name, "")), _CORE.search(found.get(name, ""))
-        if blocks is None or core is None:
-            several.append(name)
-        else:
-            fragments.append(Fragment(name, int(blocks.group(1)), core.group(1)))
-    if several:
-        raise RefusedFragmentsError(
-            f"Ascend's compiler scheduled no blocks for the fragment {several[0]} for {soc}",
-            functions[several[0]].splitlines()[:60],
-            frozenset(_digest(functions[name], name) for name in several),
-        )
-    return fragments
-
-
 __all__ = [
     "DEFAULT_SOC",
     "HIVM_FILE",
     "LAUNCH_FILE",
-    "OBJECT_FILE",
     "ONE_THREAD",
     "PACKAGE",
     "Fragment",
     "RefusedFragmentsError",
+    "Scheduled",
     "assemble_fragments",
     "find_tool",
+    "object_file",
     "read_fragments",
     "read_soc",
     "write_fragments",

@@ -15,7 +15,8 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,7 +47,7 @@ from hyperparallel.enums import StepPhase
 from hyperparallel.errors import CompilationError, PlanError
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.machines import Machine
-from hyperparallel.memory import MemoryPlan, fit_memory, tier_of
+from hyperparallel.memory import MEASURE_FOR_CPU, MEASURE_FRAGMENTS, MemoryPlan, fit_memory, tier_of
 from hyperparallel.pipeline import (
     ENTRY,
     Phase,
@@ -368,15 +369,29 @@ def generate_program(
     module, arguments = partitioned.module, partitioned.arguments
     memory: MemoryPlan | None = None
     placements = partitioned.plan.placements
-    if device_memory is not None or placements:
-        with timed(seconds, str(Phase.OFFLOADED), progress):
-            memory = fit_memory(module, device_memory, name, placements, recompute=recompute)
-        module, arguments = memory.module, _with_tiers(memory.module, arguments)
-        (made / OFFLOAD_FILE).write_text(_offload_report(memory), encoding="utf-8")
-        if dump is not None:
-            (dump / f"{list(Phase).index(Phase.OFFLOADED)}-{Phase.OFFLOADED}.mlir").write_text(str(module))
-    with (made / LOCAL_PROGRAM_FILE).open("wb") as file:
-        module.operation.write_bytecode(file)
+    measurement = MEASURE_FRAGMENTS if target is Target.ASCEND else MEASURE_FOR_CPU
+
+    def fit(module: ir.Module) -> ir.Module:
+        """The program in the memory that it may use, kept with what it was generated from."""
+        nonlocal memory, arguments
+        if device_memory is not None or placements:
+            with timed(seconds, str(Phase.OFFLOADED), progress):
+                memory = fit_memory(
+                    module, device_memory, name, placements, recompute=recompute, measurement=measurement
+                )
+            module, arguments = memory.module, _with_tiers(memory.module, partitioned.arguments)
+            (made / OFFLOAD_FILE).write_text(_offload_report(memory), encoding="utf-8")
+            if dump is not None:
+                (dump / f"{list(Phase).index(Phase.OFFLOADED)}-{Phase.OFFLOADED}.mlir").write_text(str(module))
+        with (made / LOCAL_PROGRAM_FILE).open("wb") as file:
+            module.operation.write_bytecode(file)
+        return module
+
+    if target is Target.ASCEND:
+        clock = partial(timed, seconds, "codegen", progress)
+        _emit_fragments(module, fit, clock, made, threads, directory, architectures[0])
+    else:
+        module = fit(module)
     if target is Target.CPU:
         if dump is not None:
             _dump_lowered(module, dump)
@@ -387,9 +402,6 @@ def generate_program(
             _emit(module, made / PROGRAM_FILE, threads, directory, (made / KERNELS_FILE, architectures[0]))
         with timed(seconds, "assemble", progress):
             _assemble(made, architectures, threads)
-    elif target is Target.ASCEND:
-        with timed(seconds, "codegen", progress):
-            _emit_fragments(module, made, threads, directory, architectures[0])
     return CompiledProgram(
         directory,
         name,
@@ -504,17 +516,30 @@ def _emit(
         ) from None
 
 
-def _emit_fragments(module: ir.Module, made: Path, threads: int, directory: Path, soc: str) -> None:
-    """Generate code for an NPU, with fragments that Ascend's compiler takes, and say how much of the program they are."""
-    program = (made / LOCAL_PROGRAM_FILE).read_bytes()
+def _emit_fragments(
+    module: ir.Module,
+    fit: Callable[[ir.Module], ir.Module],
+    clock: Callable[[], AbstractContextManager[None]],
+    made: Path,
+    threads: int,
+    directory: Path,
+    soc: str,
+) -> None:
+    """Generate code for an NPU, with fragments that Ascend's compiler takes, and say how much of the program they are.
+
+    Where it refuses some, the program is fitted into memory again, too: parts of fragments have buffers between them.
+    """
+    program = str(module.operation.get_asm(enable_debug_info=True))
 
     def write(refused: list[str]) -> None:
         with module.context:
             fresh = ir.Module.parse(program)
             fresh.operation.attributes["hp.refused"] = ir.ArrayAttr.get([ir.StringAttr.get(one) for one in refused])
-        _emit(fresh, made / PROGRAM_FILE, threads, directory, (made / FRAGMENTS_FILE, soc))
+        fitted = fit(fresh)
+        with clock():
+            _emit(fitted, made / PROGRAM_FILE, threads, directory, (made / FRAGMENTS_FILE, soc))
 
-    fragments = write_fragments(made / FRAGMENTS_FILE, soc, write)
+    fragments = write_fragments(made / FRAGMENTS_FILE, soc, write, clock, threads)
     _write_coverage(made, [dataclasses.asdict(fragment) for fragment in fragments])
 
 

@@ -5,7 +5,7 @@
 - ``program.so``          what every device runs (not with the target ``none``); with a target that has kernels the host's part
 - ``kernels.ptx``         kernels of the device, and ``kernels.sm_NN.cubin`` for each architecture (target ``cuda``)
 - ``kernels.mlir``        fragments in HFusion, ``kernels.hivm.mlir`` as Ascend's compiler scheduled them,
-  ``kernels.launch`` their blocks, and ``kernels.o`` where CANN was at hand (target ``ascend``)
+  ``kernels.launch`` their blocks, and ``kernels.NAME.o`` of each where CANN was at hand (target ``ascend``)
 - ``kernels.json``        what each kernel takes, and how much is calls of libraries, kernels, or left to the host
 - ``program.mlirbc``      the program of one device, from which it is generated and which is simulated
 - ``plan.json``           the plan, resolved

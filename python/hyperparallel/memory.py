@@ -44,6 +44,8 @@ _PROBES = 4
 _PROBE_ATTEMPTS = 3
 _GROWTH = 1.15
 _PEAK = "hp.peak_bytes"
+MEASURE_FOR_CPU = "hp-measure-memory"
+MEASURE_FRAGMENTS = "hp-lower-to-fragments"
 #: In the note of what offload-plan-transfers refuses.
 _SMALLEST = re.compile(r"(\d+) bytes is the smallest capacity")
 #: hp_tier of hp_runtime.h, in the order of the attribute.
@@ -69,6 +71,17 @@ class MemoryPlan:
     unplanned_peak_bytes: int
     figures: Mapping[str, Any]
     remarks: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to fit: a program, what its functions allocate, its name in messages, and how it may be planned."""
+
+    program: ir.Module
+    measured: Mapping[str, ir.Attribute]
+    name: str
+    recompute: bool
+    measurement: str
 
 
 class TooLittleMemoryError(CompilationError):
@@ -106,6 +119,7 @@ def fit_memory(
     placements: Mapping[str, str | None] | None = None,
     *,
     recompute: bool = True,
+    measurement: str = MEASURE_FOR_CPU,
 ) -> MemoryPlan:
     """Plan a partitioned program so that it needs at most ``capacity`` bytes of device memory.
 
@@ -115,22 +129,24 @@ def fit_memory(
         name: What to call the program in messages.
         placements: The tier in which an argument is to live between steps, by ``hp.name``; None to keep it on the device.
         recompute: Compute a value again where that is faster than copying it.
+        measurement: The pipeline that says what is allocated; kernels for GPUs allocate what the CPU's do.
 
     Raises:
         TooLittleMemoryError: No plan exists; says which op needs how much, and what is enough.
         CompilationError: No code can be generated.
     """
-    measured = _peaks(module)
+    measured = _peaks(module, measurement)
     base = _clone(module)
     if capacity is None:
         machine = supernode.machine_of(module) or machines.load("cpu-supernode")
         capacity = int(next(tier.capacity for tier in machine.tiers if tier.name == machine.groups[0].memory))
     _place(base, placements or {})
+    asked = _Asked(base, measured, name, recompute, measurement)
     found: list[MemoryPlan] = []
     refusals: list[TooLittleMemoryError] = []
     for prepare in _preparations(capacity):
         try:
-            candidate, peak, figures, remarks = _fit(base, prepare, measured, capacity, name, recompute)
+            candidate, peak, figures, remarks = _fit(asked, prepare, capacity)
         except TooLittleMemoryError as error:
             refusals.append(error)
             continue
@@ -140,7 +156,7 @@ def fit_memory(
     if found:
         return min(found, key=lambda plan: plan.figures["step_s"])
     refusal = min(refusals, key=lambda error: error.needed or math.inf)
-    enough = _find_enough(base, measured, refusal.needed, name, recompute)
+    enough = _find_enough(asked, refusal.needed)
     if enough is not None:
         refusal.message += f"; {enough} bytes are enough"
     raise refusal
@@ -155,9 +171,7 @@ def _preparations(capacity: int) -> tuple[str, str]:
     )
 
 
-def _find_enough(
-    base: ir.Module, measured: Mapping[str, ir.Attribute], needed: int | None, name: str, recompute: bool
-) -> int | None:
+def _find_enough(asked: _Asked, needed: int | None) -> int | None:
     """A memory near the smallest for which there is a plan, from one that is known to be needed; None if none is found."""
     for _ in range(_PROBES):
         if needed is None:
@@ -165,7 +179,7 @@ def _find_enough(
         short: list[int] = []
         for prepare in _preparations(needed):
             try:
-                _fit(base, prepare, measured, needed, name, recompute, attempts=_PROBE_ATTEMPTS)
+                _fit(asked, prepare, needed, _PROBE_ATTEMPTS)
             except TooLittleMemoryError as error:
                 short += [] if error.needed is None else [error.needed]
             else:
@@ -175,20 +189,14 @@ def _find_enough(
 
 
 def _fit(
-    base: ir.Module,
-    prepare: str,
-    measured: Mapping[str, ir.Attribute],
-    capacity: int,
-    name: str,
-    recompute: bool,
-    attempts: int = _ATTEMPTS,
+    asked: _Asked, prepare: str, capacity: int, attempts: int = _ATTEMPTS
 ) -> tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]:
     """The program, made ready by some passes, planned with ever less room until what it allocates fits."""
-    base = _clone(base)
+    base, measured = _clone(asked.program), asked.measured
     functions = {_symbol(function) for function in _functions(base)}
     prepared = _listen(base, prepare)
     if {_symbol(function) for function in _functions(base)} != functions:
-        measured = _peaks(base)
+        measured = _peaks(base, asked.measurement)
     for function in _functions(base):
         peaks = measured.get(_symbol(function))
         if peaks is not None and _symbol(function) != ENTRY:
@@ -199,14 +207,14 @@ def _fit(
     found: list[tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]] = []
     for _ in range(attempts):
         try:
-            candidate, figures, remarks = _plan(base, room, capacity, name, recompute)
+            candidate, figures, remarks = _plan(base, room, capacity, asked)
         except TooLittleMemoryError:
             if not too_much:
                 raise
             too_little = room
             room = (max(too_little, fits) + too_much) // 2
             continue
-        peak = device_peak(candidate)
+        peak = device_peak(candidate, _peaks(candidate, asked.measurement))
         if peak <= capacity:
             found.append((candidate, peak, figures, (*prepared, *remarks)))
             # After much less room than there is, some of that may have been given up in vain.
@@ -225,7 +233,7 @@ def _fit(
                 del function.attributes[_PEAK]
         return best
     raise TooLittleMemoryError(
-        f"{name} does not fit into {capacity} bytes of device memory: it needs {peak} once code is generated",
+        f"{asked.name} does not fit into {capacity} bytes of device memory: it needs {peak} once code is generated",
         needed=peak,
     )
 
@@ -249,24 +257,24 @@ def _listen(module: ir.Module, steps: str) -> tuple[str, ...]:
 
 
 def _plan(
-    base: ir.Module, room: int, capacity: int, name: str, recompute: bool
+    base: ir.Module, room: int, capacity: int, asked: _Asked
 ) -> tuple[ir.Module, Mapping[str, Any], tuple[str, ...]]:
     candidate = _clone(base)
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         report = Path(temporary) / "offload.json"
         steps = (
             f"offload-split-large-ops{{capacity={room}}},"
-            f"offload-plan-transfers{{capacity={room} recompute={str(recompute).lower()}{{report}}}},"
+            f"offload-plan-transfers{{capacity={room} recompute={str(asked.recompute).lower()}{{report}}}},"
             "offload-insert-transfers,offload-verify-tiers"
         )
         try:
             remarks = _listen(candidate, steps.replace("{report}", f" report={report}"))
         except MLIRError as error:
-            kept = keep_program(str(base), f"{name}-partitioned")
+            kept = keep_program(str(base), f"{asked.name}-partitioned")
             diagnostics = diagnostics_of(error)
             smallest = _SMALLEST.search("\n".join(diagnostics))
             raise TooLittleMemoryError(
-                f"{name} does not fit into {capacity} bytes of device memory",
+                f"{asked.name} does not fit into {capacity} bytes of device memory",
                 needed=None if smallest is None else int(smallest[1]),
                 diagnostics=diagnostics,
                 command=reproduction(kept, steps.replace("{report}", "")),
@@ -330,19 +338,19 @@ def _symbol(function: ir.Operation) -> str:
     return ir.StringAttr(function.attributes["sym_name"]).value
 
 
-def _peaks(module: ir.Module) -> dict[str, ir.Attribute]:
+def _peaks(module: ir.Module, measurement: str = MEASURE_FOR_CPU) -> dict[str, ir.Attribute]:
     """What each function allocates once code is generated, by name."""
     lowered = _clone(module)
     _forget_placements(lowered)
     try:
-        _run(lowered, "hp-lower-to-cpu")
+        _run(lowered, measurement)
     except MLIRError as error:
         kept = keep_program(str(module), "unmeasured")
         raise CompilationError(
             "the code generator refused the program",
             diagnostics=diagnostics_of(error),
-            pass_name="hp-lower-to-cpu",
-            command=reproduction(kept, "hp-lower-to-cpu"),
+            pass_name=measurement,
+            command=reproduction(kept, measurement),
         ) from None
     return {
         _symbol(function): function.attributes[_PEAK]
@@ -402,4 +410,13 @@ def tier_of(kind: ir.Type) -> str | None:
     return str(encoding).removeprefix("#offload.tier<").removesuffix(">").strip('"')
 
 
-__all__ = ["MemoryPlan", "TooLittleMemoryError", "device_peak", "fit_memory", "parse_size", "tier_of"]
+__all__ = [
+    "MEASURE_FOR_CPU",
+    "MEASURE_FRAGMENTS",
+    "MemoryPlan",
+    "TooLittleMemoryError",
+    "device_peak",
+    "fit_memory",
+    "parse_size",
+    "tier_of",
+]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ import numpy as np
 
 from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import PlanLike, compile_model
-from hyperparallel.compiled import COVERAGE_FILE, MANIFEST_FILE, PROGRAM_FILE, CompiledProgram, file_hash
+from hyperparallel.compiled import COVERAGE_FILE, MANIFEST_FILE, OFFLOAD_FILE, PROGRAM_FILE, CompiledProgram, file_hash
 from hyperparallel.execute import RunResult, run_compiled
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.frontend.model_file import load_model_file
 from hyperparallel.frontend.torch import import_model
 from hyperparallel.frontend.training import import_training
+from hyperparallel.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,6 +37,16 @@ _SIZES: dict[str, dict[str, Any]] = {
     "vit": {"layers": 1, "width": 16, "heads": 2, "ff": 24, "image": 16, "patch": 8, "batch": 2},
     "mixtral": _GROUPED,
 }
+MODELS = ["gpt2", "llama", "bert", "vit", "mixtral"]
+MESHES = {"one": "tp=1", "2x2": "dp=2,tp=2"}
+SHARDED: dict[str, dict[str, Any]] = {"llama": {"kv_heads": 2}, "mixtral": {"kv_heads": 2}}
+"""What has to be larger to be split in two."""
+LAYERS_IN_HALF = {
+    **{"gpt2": 1, "llama": 1, "bert": 2, "vit": 4, "mixtral": 2},
+    **{"gpt2_train": 1, "llama_train": 1, "bert_train": 4, "vit_train": 3, "mixtral_train": 1},
+}
+"""As many as it takes until no single op needs more than half."""
+RunBoth = Callable[..., tuple[CompiledProgram, RunResult]]
 TOLERANCE = 1e-3
 """Of the greatest value: what the fakes sum in another order than the CPU."""
 
@@ -94,6 +105,19 @@ def case(name: str, **more: Any) -> Case:
     return Case(imported, dict(example_inputs(loaded)))
 
 
+def words_of(name: str, mesh: str, **more: Any) -> list[object]:
+    """The words for ``hp`` of a model, its sizes, and its plan.
+
+    Args:
+        name: Of the example.
+        mesh: Of the devices.
+        more: Sizes.
+    """
+    sizes = {**sizes_of(name), **(SHARDED.get(name.removesuffix("_train"), {}) if "=2" in mesh else {}), **more}
+    chosen = [word for key, value in sizes.items() for word in ("--model-arg", f"{key}={value}")]
+    return [ROOT / "examples" / f"{name}.py", *chosen, "--preset", "megatron", "--mesh", mesh, "--json", "-q"]
+
+
 def assert_alike(left: RunResult, right: RunResult, tolerance: float = TOLERANCE) -> None:
     """Results and losses agree.
 
@@ -114,6 +138,33 @@ def assert_alike(left: RunResult, right: RunResult, tolerance: float = TOLERANCE
 def reports(program: CompiledProgram) -> list[dict[str, Any]]:
     """What each device group's program is made of."""
     return [json.loads((one.directory / COVERAGE_FILE).read_text()) for one in program.programs or (program,)]
+
+
+def in_half(run_both: RunBoth, one: Case, folder: Path, steps: int, **target: Any) -> CompiledProgram:
+    """The program for devices in half the memory that it wants, which runs to the same numbers.
+
+    Args:
+        run_both: Compiles it for the CPU and for devices, and compares.
+        one: The model.
+        folder: Gets the programs.
+        steps: How many are run.
+        target: What the memory that it wants is found for.
+    """
+    whole = compile_model(
+        one.imported,
+        Plan(preset="megatron"),
+        "tp=1",
+        folder / "whole",
+        device_memory=1 << 40,
+        recompute=False,
+        **target,
+    )
+    limit = json.loads((whole.directory / OFFLOAD_FILE).read_text())["unplanned_peak_bytes"] // 2
+    program, run = run_both(one, "tp=1", folder, steps, device_memory=limit, recompute=False)
+    (device,) = run.statistics.devices
+    assert device.prefetches > 0
+    assert device.peak_bytes["device"] == program.peak_bytes <= limit
+    return program
 
 
 def without_calls(program: CompiledProgram, called: str, instead: str) -> CompiledProgram:
@@ -139,12 +190,18 @@ def without_calls(program: CompiledProgram, called: str, instead: str) -> Compil
 
 
 __all__ = [
+    "LAYERS_IN_HALF",
+    "MESHES",
+    "MODELS",
     "ROOT",
+    "SHARDED",
     "TOLERANCE",
     "Case",
     "assert_alike",
     "case",
+    "in_half",
     "reports",
     "sizes_of",
     "without_calls",
+    "words_of",
 ]

@@ -3,18 +3,29 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from gpu_models import ROOT, Case, assert_alike, case, reports, sizes_of, without_calls
+from gpu_models import (
+    LAYERS_IN_HALF,
+    MODELS,
+    ROOT,
+    SHARDED,
+    Case,
+    assert_alike,
+    case,
+    in_half,
+    reports,
+    sizes_of,
+    without_calls,
+)
 
 from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import compile_model
-from hyperparallel.compiled import OFFLOAD_FILE, CompiledProgram
+from hyperparallel.compiled import CompiledProgram
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.execute import RunResult
 from hyperparallel.frontend.model_file import load_model_file
@@ -24,15 +35,6 @@ from hyperparallel.plan import Plan
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.usefixtures("fake_gpu", "one_worker")
-
-MODELS = ["gpt2", "llama", "bert", "vit", "mixtral"]
-SHARDED: dict[str, dict[str, Any]] = {"llama": {"kv_heads": 2}, "mixtral": {"kv_heads": 2}}
-"""What has to be larger to be split in two."""
-LAYERS_IN_HALF = {
-    **{"gpt2": 1, "llama": 1, "bert": 2, "vit": 4, "mixtral": 2},
-    **{"gpt2_train": 1, "llama_train": 1, "bert_train": 4, "vit_train": 3, "mixtral_train": 1},
-}
-"""As many as it takes until no single op needs more than half."""
 
 
 def both(one: Case, mesh: str, folder: Path, steps: int = 1, **options: Any) -> tuple[CompiledProgram, RunResult]:
@@ -77,25 +79,12 @@ def test_sharded_training(name: str, tmp_path: Path) -> None:
     assert len(run.losses) == 2
 
 
-def in_half(one: Case, folder: Path, steps: int) -> CompiledProgram:
-    """The program for GPUs in half the memory that it wants, which runs to the same numbers."""
-    whole = compile_model(
-        one.imported, Plan(preset="megatron"), "tp=1", folder / "whole", device_memory=1 << 40, recompute=False
-    )
-    limit = json.loads((whole.directory / OFFLOAD_FILE).read_text())["unplanned_peak_bytes"] // 2
-    program, run = both(one, "tp=1", folder, steps, device_memory=limit, recompute=False)
-    (device,) = run.statistics.devices
-    assert device.prefetches > 0
-    assert device.peak_bytes["device"] == program.peak_bytes <= limit
-    assert_all_on_gpus(program)
-    return program
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_half_of_the_memory(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Copies on streams of their own, from pinned memory; a copy that nobody waits for is found as a race."""
     one = case(name, layers=LAYERS_IN_HALF[name])
-    program = in_half(one, tmp_path, 1)
+    program = in_half(both, one, tmp_path, 1)
+    assert_all_on_gpus(program)
     capfd.readouterr()
     with pytest.raises(RuntimeFailure):
         one.run(without_calls(program, "hp_rt_copy_wait", "hp_rt_range_end"))
@@ -106,7 +95,8 @@ def test_half_of_the_memory(name: str, tmp_path: Path, capfd: pytest.CaptureFixt
 # What takes its time is the planner.
 @pytest.mark.parametrize("name", [*MODELS[3:], *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS[:3])])
 def test_half_of_the_memory_in_training(name: str, tmp_path: Path) -> None:
-    in_half(case(f"{name}_train", layers=LAYERS_IN_HALF[f"{name}_train"]), tmp_path, 2)
+    one = case(f"{name}_train", layers=LAYERS_IN_HALF[f"{name}_train"])
+    assert_all_on_gpus(in_half(both, one, tmp_path, 2))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

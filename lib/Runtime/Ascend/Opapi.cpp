@@ -106,6 +106,31 @@ ScalarHandle *Operands::scalarOfBits(int64_t bits, int64_t dtype) {
                                 : nullptr);
 }
 
+/// Makes the workspace of the compute stream's operators as large as one wants
+/// it, once nothing uses the smaller one any more.
+static hp_status growWorkspace(cuda::Device &device, uint64_t bytes) {
+  if (bytes <= device.workspaceBytes)
+    return HP_OK;
+  if (device.graphs.isCapturing)
+    return fail(HP_UNIMPLEMENTED, "it needs more workspace than before");
+  cuda::Driver &driver = device.context->driver;
+  cuda::Result result =
+      driver.streamSynchronize(device.streams[HP_STREAM_COMPUTE]);
+  if (result == cuda::Success && device.workspace)
+    result =
+        driver.free(reinterpret_cast<cuda::DevicePointer>(device.workspace));
+  device.workspace = nullptr;
+  device.workspaceBytes = 0;
+  cuda::DevicePointer grown = 0;
+  if (result == cuda::Success)
+    result = driver.alloc(&grown, bytes);
+  if (result != cuda::Success)
+    return driver.check(result, "allocating the workspace of operators");
+  device.workspace = reinterpret_cast<void *>(grown);
+  device.workspaceBytes = bytes;
+  return HP_OK;
+}
+
 hp_status queueOperator(cuda::Device &device, cuda::StreamHandle stream,
                         const char *name, int result, uint64_t workspaceBytes,
                         ExecutorHandle *executor, Opapi::Run run) {
@@ -116,19 +141,27 @@ hp_status queueOperator(cuda::Device &device, cuda::StreamHandle stream,
   };
   if (result != Success)
     return report(result);
-  void *workspace = nullptr;
-  hp_status status = HP_OK;
-  if (workspaceBytes > 0)
-    status = cuda::allocateMemory(device, HP_TIER_DEVICE,
-                                  static_cast<int64_t>(workspaceBytes),
-                                  /*ofRun=*/true, stream, &workspace);
+  cuda::Driver &driver = device.context->driver;
+  bool isOfStream =
+      workspaceBytes > 0 && stream != device.streams[HP_STREAM_COMPUTE];
+  cuda::DevicePointer ofStream = 0;
+  hp_status status =
+      isOfStream
+          ? driver.check(driver.allocAsync(&ofStream, workspaceBytes, stream),
+                         "allocating the workspace of an operator")
+          : growWorkspace(device, workspaceBytes);
   if (status != HP_OK)
     return status;
-  result = run(workspace, workspaceBytes, executor,
-               reinterpret_cast<Handle>(stream));
+  result = run(isOfStream           ? reinterpret_cast<void *>(ofStream)
+               : workspaceBytes > 0 ? device.workspace
+                                    : nullptr,
+               workspaceBytes, executor, reinterpret_cast<Handle>(stream));
   if (result != Success)
     status = report(result);
-  hp_status freed = cuda::freeMemory(device, workspace, stream);
+  hp_status freed = isOfStream
+                        ? driver.check(driver.freeAsync(ofStream, stream),
+                                       "freeing the workspace of an operator")
+                        : HP_OK;
   return status == HP_OK ? freed : status;
 }
 

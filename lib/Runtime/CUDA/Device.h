@@ -110,7 +110,8 @@ struct Device {
   std::mutex planMutex;                            ///< guards the two below
   lt::Handle products = nullptr;
   std::unordered_map<std::string, ProductPlan> plans; ///< by kind of product
-  void *workspace = nullptr;
+  void *workspace = nullptr; ///< of products, outside of the books
+  uint64_t workspaceBytes = 0;
   int32_t *assertionWord = nullptr; ///< pinned
   /// Kernels that the running program has launched, by the address of the name.
   std::unordered_map<const char *, FunctionHandle> functions;

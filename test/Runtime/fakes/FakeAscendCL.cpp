@@ -10,12 +10,14 @@
 //   - waiting for an event that was never recorded is refused: it would wait
 //     for ever; so is a time between events that were made without.
 //   - memory in a stream's order comes from a pool of the stream's device.
-//   - a copy's room is checked against what is copied.
+//   - a copy's room is checked against what is copied, and a device reaches
+//     another one's memory only once both were told that they may.
 //
-// What stands for kernels.o is a twin of kernels.mlir beside it, made by the
-// command in HP_FAKE_ASCEND_TWIN, which gets the file and prints the path of a
-// shared object (hyperparallel.testing.hfusion). Its arguments are checked:
-// their number, their sizes, and who reads and writes them when.
+// What stands for kernels.NAME.o is a twin of kernels.mlir beside it, of which
+// the object has the function NAME alone; it is made by the command in
+// HP_FAKE_ASCEND_TWIN, which gets the file and prints the path of a shared
+// object (hyperparallel.testing.hfusion). Its arguments are checked: their
+// number, their sizes, and who reads and writes them when.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +31,7 @@
 #include <dlfcn.h>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <sys/stat.h>
 
@@ -61,6 +64,8 @@ int cuEventRecord(void *, void *);
 int cuEventSynchronize(void *);
 int cuEventElapsedTime(float *, void *, void *);
 int cuMemcpyAsync(DevicePointer, DevicePointer, size_t, void *);
+int cuMemcpyPeerAsync(DevicePointer, void *, DevicePointer, void *, size_t,
+                      void *);
 int cuMemsetD8Async(DevicePointer, unsigned char, size_t, void *);
 int cuLaunchHostFunc(void *, void (*)(void *), void *);
 }
@@ -79,7 +84,7 @@ struct Twin {
 };
 struct Binary {
   void *library;
-  const Twin *twins;
+  const Twin *twin;
 };
 struct Event {
   bool recorded = false, timed = false;
@@ -91,6 +96,7 @@ std::mutex mutex;
 bool isStarted = false;
 thread_local int32_t device = -1;
 std::map<Handle, Event> events;
+std::set<std::pair<int32_t, int32_t>> connected; ///< may reach the second
 
 int refuse(const std::string &what) {
   hp_fake_cuda_refuse(("ACL: " + what).c_str());
@@ -106,14 +112,16 @@ DevicePointer address(const void *pointer) {
   return reinterpret_cast<DevicePointer>(pointer);
 }
 
-/// The text beside the object that is asked for, as a shared object.
-std::string makeTwin(const std::string &object) {
+void *contextOf(int32_t number) {
+  return reinterpret_cast<void *>(intptr_t(number) + 1);
+}
+
+/// A text of fragments as a shared object.
+std::string makeTwin(const std::string &text) {
   const char *maker = std::getenv("HP_FAKE_ASCEND_TWIN");
-  size_t dot = object.rfind(".o");
-  if (!maker || dot == std::string::npos)
+  if (!maker)
     return "";
-  std::string command =
-      std::string(maker) + " '" + object.substr(0, dot) + ".mlir'";
+  std::string command = std::string(maker) + " '" + text + "'";
   std::FILE *pipe = popen(command.c_str(), "r");
   char line[4096] = "";
   if (!pipe || !std::fgets(line, sizeof(line), pipe))
@@ -128,11 +136,10 @@ std::string makeTwin(const std::string &object) {
 
 /// One thread makes it, and others wait here rather than for each other: a text
 /// that is made four times at once takes longer than members of a group wait.
-std::string twinOf(const std::string &object) {
+std::string twinOf(const std::string &text) {
   static std::mutex making;
   static std::map<std::string, std::string> made;
   struct stat about = {};
-  std::string text = object.substr(0, object.rfind('.')) + ".mlir";
   if (stat(text.c_str(), &about) != 0)
     return "";
   std::string key = text + " " + std::to_string(about.st_ino) + " " +
@@ -140,7 +147,7 @@ std::string twinOf(const std::string &object) {
   std::lock_guard<std::mutex> lock(making);
   std::string &twin = made[key];
   if (twin.empty())
-    twin = makeTwin(object);
+    twin = makeTwin(text);
   return twin;
 }
 
@@ -165,8 +172,7 @@ FAKE int aclrtGetDeviceCount(uint32_t *count) {
 }
 FAKE int aclrtSetDevice(int32_t number) {
   device = number;
-  return convert(
-      cuCtxSetCurrent(reinterpret_cast<void *>(intptr_t(number) + 1)));
+  return convert(cuCtxSetCurrent(contextOf(number)));
 }
 FAKE const char *aclrtGetSocName() { return "Ascend910B1"; }
 FAKE int aclrtSynchronizeDevice() { return convert(cuCtxSynchronize()); }
@@ -281,15 +287,34 @@ FAKE int aclrtEventElapsedTime(float *milliseconds, Handle start, Handle end) {
 
 FAKE int aclrtMemcpyAsync(void *to, size_t room, const void *from, size_t bytes,
                           int kind, Handle stream) {
-  if (kind != ascend::CopyDefault)
+  if (kind != ascend::CopyDefault && kind != ascend::CopyDeviceToDevice)
     return Invalid;
   if (bytes > room)
     return refuse("a copy of more than there is room for");
+  int32_t target = hp_fake_cuda_device_of(address(to));
+  int32_t source = hp_fake_cuda_device_of(address(from));
+  if (kind == ascend::CopyDeviceToDevice && (target < 0 || source < 0))
+    return refuse("a copy between devices of the host's memory");
+  if (target >= 0 && source >= 0 && target != source) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!connected.count({target, source}) ||
+          !connected.count({source, target}))
+        return refuse("a copy between devices that do not reach each other");
+    }
+    return convert(cuMemcpyPeerAsync(address(to), contextOf(target),
+                                     address(from), contextOf(source), bytes,
+                                     stream));
+  }
   return convert(cuMemcpyAsync(address(to), address(from), bytes, stream));
 }
-FAKE int aclrtMemcpy2dAsync(void *, size_t, const void *, size_t, size_t,
-                            size_t, int, Handle) {
-  return refuse("copies of rows are not answered by this fake");
+FAKE int aclrtDeviceEnablePeerAccess(int32_t other, uint32_t flags) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return device >= 0 && other != device && flags == 0 &&
+                 connected.insert({device, other}).second
+             ? 0
+             : refuse("a connection of device " + std::to_string(device) +
+                      " to " + std::to_string(other) + " that is there");
 }
 FAKE int aclrtMemsetAsync(void *to, size_t room, int32_t value, size_t bytes,
                           Handle stream) {
@@ -306,14 +331,24 @@ FAKE int aclrtLaunchHostFunc(Handle stream, void (*function)(void *),
 FAKE int aclrtBinaryLoadFromFile(const char *path, void *options, Handle *out) {
   if (options)
     return Invalid;
-  std::string twin = twinOf(path);
+  std::string object = path, kernels = "kernels.";
+  size_t begin = object.rfind('/') + 1;
+  size_t end = object.rfind(".o");
+  if (object.compare(begin, kernels.size(), kernels) != 0 ||
+      end == std::string::npos || end < begin + kernels.size())
+    return refuse("no object of a fragment: " + object);
+  std::string name =
+      object.substr(begin + kernels.size(), end - begin - kernels.size());
+  std::string twin = twinOf(object.substr(0, begin) + "kernels.mlir");
   void *library =
       twin.empty() ? nullptr : dlopen(twin.c_str(), RTLD_NOW | RTLD_LOCAL);
-  auto *twins =
+  auto *found =
       library ? static_cast<const Twin *>(dlsym(library, "hp_twins")) : nullptr;
-  if (!twins)
-    return refuse("no twin of " + std::string(path));
-  *out = new Binary{library, twins};
+  while (found && found->name && found->name != name)
+    ++found;
+  if (!found || !found->name)
+    return refuse("no twin of " + object);
+  *out = new Binary{library, found};
   return 0;
 }
 FAKE int aclrtBinaryUnLoad(Handle handle) {
@@ -323,13 +358,11 @@ FAKE int aclrtBinaryUnLoad(Handle handle) {
   return 0;
 }
 FAKE int aclrtBinaryGetFunction(Handle handle, const char *name, Handle *out) {
-  for (const Twin *twin = static_cast<Binary *>(handle)->twins; twin->name;
-       ++twin)
-    if (!std::strcmp(twin->name, name)) {
-      *out = const_cast<Twin *>(twin);
-      return 0;
-    }
-  return refuse("no function " + std::string(name));
+  const Twin *twin = static_cast<Binary *>(handle)->twin;
+  if (std::strcmp(twin->name, name) != 0)
+    return refuse("no function " + std::string(name));
+  *out = const_cast<Twin *>(twin);
+  return 0;
 }
 FAKE int aclrtLaunchKernelV2(Handle function, uint32_t blocks, const void *args,
                              size_t bytes, void *config, Handle stream) {

@@ -7,7 +7,7 @@ Lists of uses have an order that no text shows: it tells in which order ops were
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from mlir import ir
 from mlir.passmanager import PassManager
@@ -38,7 +38,7 @@ def test_the_order_of_uses_changes_nothing() -> None:
     merged = ir.Module.parse(PROGRAM, context)
     entry: Any = next(iter(merged.body.operations))
     empties = [op for op in entry.regions[0].blocks[0].operations if op.operation.name == "tensor.empty"]
-    cast("Any", empties[0]).result.replace_all_uses_with(empties[1].result)
+    empties[0].result.replace_all_uses_with(empties[1].result)
     empties[0].operation.erase()
     read = ir.Module.parse(str(merged), context)
 
