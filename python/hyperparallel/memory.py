@@ -44,8 +44,11 @@ _PROBES = 4
 _PROBE_ATTEMPTS = 3
 _GROWTH = 1.15
 _PEAK = "hp.peak_bytes"
-MEASURE_FOR_CPU = "hp-measure-memory"
-MEASURE_FRAGMENTS = "hp-lower-to-fragments"
+LOWER_TO_CPU = "hp-lower-to-cpu"
+LOWER_TO_DEVICE = "hp-lower-to-device"
+LOWER_TO_FRAGMENTS = "hp-lower-to-fragments"
+#: What stops where it is known what is allocated.
+_MEASURE = {LOWER_TO_CPU: "hp-measure-memory"}
 #: In the note of what offload-plan-transfers refuses.
 _SMALLEST = re.compile(r"(\d+) bytes is the smallest capacity")
 #: hp_tier of hp_runtime.h, in the order of the attribute.
@@ -81,7 +84,7 @@ class _Asked:
     measured: Mapping[str, ir.Attribute]
     name: str
     recompute: bool
-    measurement: str
+    lowering: str
 
 
 class TooLittleMemoryError(CompilationError):
@@ -119,7 +122,7 @@ def fit_memory(
     placements: Mapping[str, str | None] | None = None,
     *,
     recompute: bool = True,
-    measurement: str = MEASURE_FOR_CPU,
+    lowering: str = LOWER_TO_CPU,
 ) -> MemoryPlan:
     """Plan a partitioned program so that it needs at most ``capacity`` bytes of device memory.
 
@@ -129,19 +132,19 @@ def fit_memory(
         name: What to call the program in messages.
         placements: The tier in which an argument is to live between steps, by ``hp.name``; None to keep it on the device.
         recompute: Compute a value again where that is faster than copying it.
-        measurement: The pipeline that says what is allocated; kernels for GPUs allocate what the CPU's do.
+        lowering: The pipeline that generates code, and says what it allocates.
 
     Raises:
         TooLittleMemoryError: No plan exists; says which op needs how much, and what is enough.
         CompilationError: No code can be generated.
     """
-    measured = _peaks(module, measurement)
+    measured = _peaks(module, lowering)
     base = _clone(module)
     if capacity is None:
         machine = supernode.machine_of(module) or machines.load("cpu-supernode")
         capacity = int(next(tier.capacity for tier in machine.tiers if tier.name == machine.groups[0].memory))
     _place(base, placements or {})
-    asked = _Asked(base, measured, name, recompute, measurement)
+    asked = _Asked(base, measured, name, recompute, lowering)
     found: list[MemoryPlan] = []
     refusals: list[TooLittleMemoryError] = []
     for prepare in _preparations(capacity):
@@ -196,7 +199,7 @@ def _fit(
     functions = {_symbol(function) for function in _functions(base)}
     prepared = _listen(base, prepare)
     if {_symbol(function) for function in _functions(base)} != functions:
-        measured = _peaks(base, asked.measurement)
+        measured = _peaks(base, asked.lowering)
     for function in _functions(base):
         peaks = measured.get(_symbol(function))
         if peaks is not None and _symbol(function) != ENTRY:
@@ -214,7 +217,7 @@ def _fit(
             too_little = room
             room = (max(too_little, fits) + too_much) // 2
             continue
-        peak = device_peak(candidate, _peaks(candidate, asked.measurement))
+        peak = device_peak(candidate, _peaks(candidate, asked.lowering))
         if peak <= capacity:
             found.append((candidate, peak, figures, (*prepared, *remarks)))
             # After much less room than there is, some of that may have been given up in vain.
@@ -338,19 +341,19 @@ def _symbol(function: ir.Operation) -> str:
     return ir.StringAttr(function.attributes["sym_name"]).value
 
 
-def _peaks(module: ir.Module, measurement: str = MEASURE_FOR_CPU) -> dict[str, ir.Attribute]:
+def _peaks(module: ir.Module, lowering: str = LOWER_TO_CPU) -> dict[str, ir.Attribute]:
     """What each function allocates once code is generated, by name."""
-    lowered = _clone(module)
+    lowered, steps = _clone(module), _MEASURE.get(lowering, lowering)
     _forget_placements(lowered)
     try:
-        _run(lowered, measurement)
+        _run(lowered, steps)
     except MLIRError as error:
         kept = keep_program(str(module), "unmeasured")
         raise CompilationError(
             "the code generator refused the program",
             diagnostics=diagnostics_of(error),
-            pass_name=measurement,
-            command=reproduction(kept, measurement),
+            pass_name=steps,
+            command=reproduction(kept, steps),
         ) from None
     return {
         _symbol(function): function.attributes[_PEAK]
@@ -411,8 +414,9 @@ def tier_of(kind: ir.Type) -> str | None:
 
 
 __all__ = [
-    "MEASURE_FOR_CPU",
-    "MEASURE_FRAGMENTS",
+    "LOWER_TO_CPU",
+    "LOWER_TO_DEVICE",
+    "LOWER_TO_FRAGMENTS",
     "MemoryPlan",
     "TooLittleMemoryError",
     "device_peak",
