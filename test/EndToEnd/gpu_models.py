@@ -33,7 +33,7 @@ _GROUPED = {**_TEXT, "ff": 24, "kv_heads": 1}
 _SIZES: dict[str, dict[str, Any]] = {
     "gpt2": {**_TEXT, "positions": 8},
     "llama": {**_GROUPED, "layers": 2},
-    "bert": {**_TEXT, "ff": 24},
+    "bert": {**_TEXT, "ff": 24, "positions": 8},
     "vit": {"layers": 1, "width": 16, "heads": 2, "ff": 24, "image": 16, "patch": 8, "batch": 2},
     "mixtral": _GROUPED,
 }
