@@ -8,17 +8,22 @@ everything else, as it does with streams.
 from __future__ import annotations
 
 import ctypes
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import codegen_cases
 import numpy as np
 import pytest
 from fakes import fake_library
 from gpu_models import Case, case
+from test_execution import GATHER
 
 from hyperparallel.compiled import CompiledProgram
+from hyperparallel.errors import RuntimeFailure
 from hyperparallel.execute import RunResult
 from hyperparallel.plan import Plan
+from hyperparallel.runtime import Launch, Runtime, empty
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -71,6 +76,27 @@ def test_messages_need_the_host(device: dict[str, str], tmp_path: Path) -> None:
     )
     statistics = one.run(program, repeat=3).statistics
     assert (statistics.replayed, statistics.not_captured) == (0, "the host waits for messages of other devices")
+
+
+def test_an_assertion_of_a_replayed_step(
+    device: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number that is out of range the fourth time, in the same buffer, ends the run, and the next one is run as it is."""
+    monkeypatch.setattr(codegen_cases, "TARGET", device["target"])
+    path = codegen_cases.compile_text(GATHER, tmp_path / "program.so")
+    (entry,) = json.loads(path.with_suffix(".json").read_text())["entries"]
+    table, rows = np.arange(99, dtype=np.float32).reshape(11, 9), np.full((4, 3), 7)
+    result = empty(entry["results"][0]["shape"], "f32")
+    with Runtime(1, backend=device["target"]) as runtime:
+        launch = Launch(runtime.load(path), entry["symbol"], [table, rows], [result])
+        for step in range(5):
+            rows[:] = 11 if step == 3 else 7
+            if step == 3:
+                with pytest.raises(RuntimeFailure, match="index must be smaller than dim size"):
+                    runtime.run([launch])
+            else:
+                assert runtime.run([launch]).replayed == (step in (1, 2))
+                np.testing.assert_array_equal(result, table[rows])
 
 
 REFUSED = 999
