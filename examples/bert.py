@@ -14,6 +14,7 @@ def build(
     ff: int = 1536,
     heads: int = 12,
     vocab: int = 8192,
+    positions: int = 512,
     batch: int = 4,
     seq: int = 64,
     seed: int = 0,
@@ -25,7 +26,7 @@ def build(
         intermediate_size=ff,
         num_attention_heads=heads,
         vocab_size=vocab,
-        max_position_embeddings=max(seq, 512),
+        max_position_embeddings=max(seq, positions),
         attn_implementation="eager",
     )
     model = randomize(BertModel(config).eval(), seed=seed)

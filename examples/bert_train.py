@@ -14,6 +14,7 @@ def build(
     ff: int = 96,
     heads: int = 4,
     vocab: int = 128,
+    positions: int = 512,
     batch: int = 8,
     seq: int = 12,
     lr: float = 0.1,
@@ -21,7 +22,15 @@ def build(
     seed: int = 0,
 ):
     model, args, kwargs = bert.build(
-        layers=layers, width=width, ff=ff, heads=heads, vocab=vocab, batch=batch, seq=seq, seed=seed
+        layers=layers,
+        width=width,
+        ff=ff,
+        heads=heads,
+        vocab=vocab,
+        positions=positions,
+        batch=batch,
+        seq=seq,
+        seed=seed,
     )
     training = Training(
         loss=lambda output, wanted: torch.nn.functional.mse_loss(output.pooler_output, wanted),

@@ -170,6 +170,17 @@ static llvm::json::Object countCalls(ModuleOp program) {
   return calls;
 }
 
+/// What the calls of products do at their end, and why not more
+/// (FoldEpilogues).
+static llvm::json::Object describeEpilogues(ModuleOp program) {
+  llvm::json::Object counts;
+  if (auto told = program->getAttrOfType<DictionaryAttr>("hp.epilogues"))
+    for (NamedAttribute entry : told)
+      counts[entry.getName().str()] =
+          cast<IntegerAttr>(entry.getValue()).getInt();
+  return counts;
+}
+
 static std::string getText(llvm::json::Object description) {
   return llvm::formatv("{0}\n", llvm::json::Value(std::move(description)))
       .str();
@@ -244,6 +255,7 @@ LogicalResult compileProgram(ModuleOp module,
       return failure();
     description["kernels"] = describeKernels(*kernels);
     description["calls"] = countCalls(module);
+    description["epilogues"] = describeEpilogues(module);
   }
   FailureOr<SmallVector<std::string>> objects =
       emitObjects(module, cache, options.numThreads, statistics);

@@ -98,6 +98,31 @@ def FormKernels : Pass<"hp-form-kernels", "mlir::ModuleOp"> {
   ];
 }
 
+def FoldEpilogues : Pass<"hp-fold-epilogues", "mlir::ModuleOp"> {
+  let summary = "Lets the call of a product add the bias and do the activation";
+  let description = [{
+    A contraction whose result is only read by one elementwise op takes in the bias
+    that this one adds to its columns, and the activation that follows, if the back
+    end's library has it: tanh-GELU is told from the exact one by its arithmetic.
+    The call rounds once, at the end, and a ReLU in it may make 0 of a NaN. What was
+    folded, and why something was not, is counted in the module's `hp.epilogues`, and
+    told in remarks (category `hp-fold-epilogues`).
+  }];
+  let options = [
+    ListOption<"activations", "activations", "std::string",
+               "What the library has: relu, gelu, gelu_tanh, silu">
+  ];
+  let statistics = [
+    Statistic<"numBiases", "num-biases", "Biases folded">,
+    Statistic<"numActivations", "num-activations", "Activations folded">,
+    Statistic<"numPlain", "num-plain", "Products without an epilogue">
+  ];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+    "mlir::math::MathDialect"
+  ];
+}
+
 def PackContractionOperands
     : Pass<"hp-pack-contraction-operands", "mlir::ModuleOp"> {
   let summary = "Copies operands of contractions whose strides no matmul takes";
@@ -236,15 +261,22 @@ def ConvertHyperShardToRuntime
   let description = [{
     Runs on tensors, before bufferization. Collectives become functions of two
     buffers that call `hp_rt_*`; `axis_index` becomes arithmetic on the device's
-    id, and `slice_local` a slice. Meshes are erased.
+    id, and `slice_local` a slice. Meshes are erased. With `blocks-first` members'
+    blocks lie one after the other in what a collective is given and gives, and
+    transposes put them in place: a back end that moves whole buffers needs none of
+    its own.
   }];
+  let options = [
+    Option<"blocksFirst", "blocks-first", "bool", "false",
+           "Arrange the blocks of members in the program">
+  ];
   let statistics = [
     Statistic<"numConverted", "num-converted", "Ops of the dialect replaced">
   ];
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::bufferization::BufferizationDialect",
-    "mlir::func::FuncDialect", "mlir::LLVM::LLVMDialect",
-    "mlir::hyperparallel::stream::StreamDialect",
+    "mlir::func::FuncDialect", "mlir::linalg::LinalgDialect",
+    "mlir::LLVM::LLVMDialect", "mlir::hyperparallel::stream::StreamDialect",
     "mlir::memref::MemRefDialect", "mlir::tensor::TensorDialect"
   ];
 }

@@ -64,8 +64,10 @@ void buildFusePipeline(OpPassManager &manager) {
   cleanUp(manager);
 }
 
-void addTensorPasses(OpPassManager &manager) {
-  manager.addPass(createConvertHyperShardToRuntime());
+void addTensorPasses(OpPassManager &manager, KernelKind kernels) {
+  ConvertHyperShardToRuntimeOptions collectives;
+  collectives.blocksFirst = kernels == KernelKind::Device; // NCCL wants that
+  manager.addPass(createConvertHyperShardToRuntime(collectives));
   manager.addPass(createConvertHyperMPMDToRuntime());
   manager.addPass(createConvertOffloadToRuntime());
   buildFusePipeline(manager);
@@ -144,7 +146,7 @@ void addLoopPasses(OpPassManager &manager) {
 }
 
 void buildLowerToCPUPipeline(OpPassManager &manager) {
-  addTensorPasses(manager);
+  addTensorPasses(manager, KernelKind::Loops);
   addBufferPasses(manager, KernelKind::Loops);
   addLoopPasses(manager);
 }

@@ -22,7 +22,7 @@ enum class KernelKind { Loops, Device, Fragments };
 /// The parts of the pipeline, which devices share: down to fused ops on
 /// tensors, to kernels on buffers, and from host code on buffers to the LLVM
 /// dialect.
-void addTensorPasses(OpPassManager &manager);
+void addTensorPasses(OpPassManager &manager, KernelKind kernels);
 void addBufferPasses(OpPassManager &manager, KernelKind kernels);
 void addLoopPasses(OpPassManager &manager);
 /// Registers them as `hp-fuse` and `hp-lower-to-cpu`.

@@ -9,7 +9,8 @@
 //   `hp_entry_*`, and calls of `hp_rt_*` through slots that the back end sets.
 //   The nested module @hp_device holds kernels for NVVM.
 //
-//   tensors   as for the CPU: the same ops fuse
+//   tensors   as for the CPU: the same ops fuse; then products take in biases
+//             and the activations that cuBLASLt has
 //   buffers   as for the CPU, but that groups become kernels of the device
 //   kernels   launches on the host, kernels in @hp_device and lowered there;
 //             f16 and bf16 are native, elementary functions are polynomials
@@ -59,7 +60,10 @@ static void addKernelPasses(OpPassManager &manager) {
 }
 
 void buildLowerToDevicePipeline(OpPassManager &manager) {
-  addTensorPasses(manager);
+  addTensorPasses(manager, KernelKind::Device);
+  FoldEpiloguesOptions epilogues; // what hp_device_can says of libhp_cuda.so
+  epilogues.activations = {"relu", "gelu_tanh"};
+  manager.addPass(createFoldEpilogues(epilogues));
   addBufferPasses(manager, KernelKind::Device);
   manager.addPass(createLaunchDeviceKernels());
   addKernelPasses(manager.nest<ModuleOp>());
@@ -68,7 +72,7 @@ void buildLowerToDevicePipeline(OpPassManager &manager) {
 }
 
 void buildLowerToFragmentsPipeline(OpPassManager &manager) {
-  addTensorPasses(manager);
+  addTensorPasses(manager, KernelKind::Fragments);
   addBufferPasses(manager, KernelKind::Fragments);
   manager.addPass(createLaunchDeviceKernels());
   addLoopPasses(manager);

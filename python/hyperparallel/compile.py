@@ -47,7 +47,7 @@ from hyperparallel.enums import StepPhase
 from hyperparallel.errors import CompilationError, PlanError
 from hyperparallel.frontend.artifact import ImportedModel
 from hyperparallel.machines import Machine
-from hyperparallel.memory import LOWER_TO_CPU, LOWER_TO_FRAGMENTS, MemoryPlan, fit_memory, tier_of
+from hyperparallel.memory import LOWER_TO_CPU, LOWER_TO_DEVICE, LOWER_TO_FRAGMENTS, MemoryPlan, fit_memory, tier_of
 from hyperparallel.pipeline import (
     ENTRY,
     Phase,
@@ -66,6 +66,8 @@ from hyperparallel.ptxas import DEFAULT_ARCHITECTURE, assemble, read_architectur
 Progress = Callable[[str], None]
 PlanLike = Plan | ResolvedPlan | GroupedPlan | str | Path | Mapping[str, Any]
 
+#: What generates code; for a target without any, what measures memory.
+_LOWERING = {Target.CUDA: LOWER_TO_DEVICE, Target.ASCEND: LOWER_TO_FRAGMENTS}
 _SHARDING = re.compile(r"#hypershard\.sharding<@[^,]+, (.*)>", re.DOTALL)
 
 
@@ -369,7 +371,7 @@ def generate_program(
     module, arguments = partitioned.module, partitioned.arguments
     memory: MemoryPlan | None = None
     placements = partitioned.plan.placements
-    lowering = LOWER_TO_FRAGMENTS if target is Target.ASCEND else LOWER_TO_CPU
+    lowering = _LOWERING.get(target, LOWER_TO_CPU)
 
     def fit(module: ir.Module) -> ir.Module:
         """The program in the memory that it may use, kept with what it was generated from."""
@@ -499,9 +501,9 @@ def _emit(
     """Generate code; with ``kernels`` (a file for PTX, an architecture) for a device, else for the CPU."""
     text = str(module)
     kernels_file, architecture = ("", "") if kernels is None else (str(kernels[0]), kernels[1])
-    pipeline = "hp-lower-to-cpu"
+    pipeline = LOWER_TO_CPU
     if kernels is not None:
-        pipeline = "hp-lower-to-fragments" if architecture.startswith("Ascend") else "hp-lower-to-device"
+        pipeline = LOWER_TO_FRAGMENTS if architecture.startswith("Ascend") else LOWER_TO_DEVICE
     try:
         _hyperparallel.compile_program(module, str(path), str(cache_directory()), threads, kernels_file, architecture)
     except ValueError as error:
@@ -562,6 +564,8 @@ def _write_coverage(directory: Path, kernels: Sequence[Mapping[str, Any]]) -> No
         "host_fallbacks": calls.get("hp_rt_read", 0) + calls.get("hp_rt_write", 0),
     }
     report = {"coverage": coverage, "kernels": list(kernels)}
+    if "epilogues" in description:
+        report["epilogues"] = description["epilogues"]
     (directory / COVERAGE_FILE).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 

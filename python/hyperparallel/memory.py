@@ -38,6 +38,7 @@ _ENOUGH = 0.9
 _GRAINS = 8
 _PEAK = "hp.peak_bytes"
 LOWER_TO_CPU = "hp-lower-to-cpu"
+LOWER_TO_DEVICE = "hp-lower-to-device"
 LOWER_TO_FRAGMENTS = "hp-lower-to-fragments"
 #: hp_tier of hp_runtime.h, in the order of the attribute.
 _TIERS = ("device", "pinned", "host", "file")
@@ -95,7 +96,7 @@ def fit_memory(
         name: What to call the program in messages.
         placements: The tier in which an argument is to live between steps, by ``hp.name``; None to keep it on the device.
         recompute: Compute a value again where that is faster than copying it.
-        lowering: The pipeline that generates code, and says what it allocates; kernels for GPUs allocate what the CPU's do.
+        lowering: The pipeline that generates code, and says what it allocates.
 
     Raises:
         CompilationError: No plan exists; says which op needs how much.
@@ -353,4 +354,13 @@ def tier_of(kind: ir.Type) -> str | None:
     return str(encoding).removeprefix("#offload.tier<").removesuffix(">").strip('"')
 
 
-__all__ = ["LOWER_TO_CPU", "LOWER_TO_FRAGMENTS", "MemoryPlan", "device_peak", "fit_memory", "parse_size", "tier_of"]
+__all__ = [
+    "LOWER_TO_CPU",
+    "LOWER_TO_DEVICE",
+    "LOWER_TO_FRAGMENTS",
+    "MemoryPlan",
+    "device_peak",
+    "fit_memory",
+    "parse_size",
+    "tier_of",
+]

@@ -33,10 +33,14 @@ _GROUPED = {**_TEXT, "ff": 24, "kv_heads": 1}
 _SIZES: dict[str, dict[str, Any]] = {
     "gpt2": {**_TEXT, "positions": 8},
     "llama": {**_GROUPED, "layers": 2},
-    "bert": {**_TEXT, "ff": 24},
+    "bert": {**_TEXT, "ff": 24, "positions": 8},
     "vit": {"layers": 1, "width": 16, "heads": 2, "ff": 24, "image": 16, "patch": 8, "batch": 2},
     "mixtral": _GROUPED,
 }
+MODELS = ["gpt2", "llama", "bert", "vit", "mixtral"]
+MESHES = {"one": "tp=1", "2x2": "dp=2,tp=2"}
+SHARDED: dict[str, dict[str, Any]] = {"llama": {"kv_heads": 2}, "mixtral": {"kv_heads": 2}}
+"""What has to be larger to be split in two."""
 LAYERS_IN_HALF = {
     **{"gpt2": 1, "llama": 1, "bert": 2, "vit": 4, "mixtral": 2},
     **{"gpt2_train": 1, "llama_train": 1, "bert_train": 4, "vit_train": 3, "mixtral_train": 1},
@@ -99,6 +103,19 @@ def case(name: str, **more: Any) -> Case:
     else:
         imported = import_training(loaded.module, loaded.args, loaded.kwargs, training=loaded.training, name=name)
     return Case(imported, dict(example_inputs(loaded)))
+
+
+def words_of(name: str, mesh: str, **more: Any) -> list[object]:
+    """The words for ``hp`` of a model, its sizes, and its plan.
+
+    Args:
+        name: Of the example.
+        mesh: Of the devices.
+        more: Sizes.
+    """
+    sizes = {**sizes_of(name), **(SHARDED.get(name.removesuffix("_train"), {}) if "=2" in mesh else {}), **more}
+    chosen = [word for key, value in sizes.items() for word in ("--model-arg", f"{key}={value}")]
+    return [ROOT / "examples" / f"{name}.py", *chosen, "--preset", "megatron", "--mesh", mesh, "--json", "-q"]
 
 
 def assert_alike(left: RunResult, right: RunResult, tolerance: float = TOLERANCE) -> None:
@@ -174,7 +191,10 @@ def without_calls(program: CompiledProgram, called: str, instead: str) -> Compil
 
 __all__ = [
     "LAYERS_IN_HALF",
+    "MESHES",
+    "MODELS",
     "ROOT",
+    "SHARDED",
     "TOLERANCE",
     "Case",
     "assert_alike",
@@ -183,4 +203,5 @@ __all__ = [
     "reports",
     "sizes_of",
     "without_calls",
+    "words_of",
 ]

@@ -44,33 +44,6 @@ def both(one: Case, mesh: str, folder: Path, steps: int = 1, **options: Any) -> 
     return program, run
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "vit", "mixtral"])
-def test_forward(name: str, tmp_path: Path) -> None:
-    """Nothing is left to the host, and every fragment is scheduled for the chip's cores."""
-    program, _ = both(case(name), "tp=1", tmp_path)
-    (report,) = reports(program)
-    assert report["coverage"]["host_fallbacks"] == 0
-    assert report["coverage"]["library_calls"] >= 6
-    assert len(report["kernels"]) == report["coverage"]["kernels"] >= 10
-    assert {kernel["core"] for kernel in report["kernels"]} == {"AIV"}
-
-
-@pytest.mark.parametrize("name", ["gpt2_train", "llama_train", "bert_train", "vit_train"])
-def test_training(name: str, tmp_path: Path) -> None:
-    """Two steps. The backward of embeddings is one operator; state is updated in place."""
-    program, run = both(case(name), "tp=1", tmp_path, steps=2)
-    assert len(run.losses) == 2
-    assert [report["coverage"]["host_fallbacks"] for report in reports(program)] == [0]
-
-
-@pytest.mark.parametrize(("name", "sizes", "steps"), [("llama", {"kv_heads": 2}, 1), ("gpt2_train", {}, 2)])
-def test_sharded(name: str, sizes: dict[str, int], steps: int, tmp_path: Path) -> None:
-    """Two by two, through HCCL. What differs between devices is a number in a buffer, not the host's work."""
-    program, run = both(case(name, **sizes), "dp=2,tp=2", tmp_path, steps=steps)
-    assert sum(run.statistics.collectives.values()) > 0
-    assert [report["coverage"]["host_fallbacks"] for report in reports(program)] == [0]
-
-
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "vit", pytest.param("mixtral", marks=pytest.mark.slow)])
 def test_half_of_the_memory(name: str, tmp_path: Path) -> None:
     """What operators and cut fragments have between them is in the plan's peak, which is what is measured."""

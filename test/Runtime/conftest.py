@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +34,8 @@ def compile_c() -> CompileC:
 @pytest.fixture(scope="session")
 def fake_npu() -> dict[str, str]:
     """The variables that name the fakes of CANN."""
-    return fake_libraries("ascend")
+    twin = f"'{sys.executable}' -m hyperparallel.testing.hfusion"
+    return {**fake_libraries("ascend"), "HP_FAKE_ASCEND_TWIN": twin, "PYTHONPATH": str(ROOT / "python")}
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every back end does what docs/Runtime.md says: "cpu", and "cuda" over a fake driver that computes on the CPU."""
+"""Every back end does what docs/Runtime.md says: "cpu", and "cuda" and "ascend" over fakes that compute on the CPU."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hyperparallel import _hyperparallel
+from hyperparallel.bishengir import DEFAULT_SOC, assemble_fragments
 from hyperparallel.pipeline import make_context, parse_program
 from hyperparallel.runtime import find_library, find_openblas
 
@@ -43,10 +44,14 @@ def run(program: Path, *arguments: str | Path, env: dict[str, str] | None = None
 def negate(folder: Path, target: str) -> tuple[Path, str]:
     """The suite's program for a back end, and the name of its kernel."""
     path = folder / "program.so"
-    kernels = [str(folder / "kernels.ptx"), "sm_80"] if target == "cuda" else []
+    kernels = {"cuda": ["kernels.ptx", "sm_80"], "ascend": ["kernels.mlir", DEFAULT_SOC]}.get(target, [])
+    if kernels:
+        kernels = [str(folder / kernels[0]), kernels[1]]
     _hyperparallel.compile_program(
         parse_program(NEGATE.read_text(encoding="utf-8"), "negate.mlir", make_context()), str(path), "", 1, *kernels
     )
+    if target == "ascend":
+        assemble_fragments(folder / "kernels.mlir", DEFAULT_SOC)
     described = json.loads(path.with_suffix(".json").read_text())
     return path, described["kernels"][0]["name"] if kernels else "none"
 
@@ -66,10 +71,12 @@ def test_cpu_conforms(tmp_path: Path, compile_c: Callable[..., None]) -> None:
     assert ran.stdout.splitlines() == [f"ok {part}" for part in PARTS]
 
 
-def test_cuda_conforms_over_the_fake_driver(
-    tmp_path: Path, compile_c: Callable[..., None], fake_gpu: dict[str, str]
+@pytest.mark.parametrize("backend", ["cuda", "ascend"])
+def test_devices_conform_over_fakes(
+    backend: str, tmp_path: Path, compile_c: Callable[..., None], request: pytest.FixtureRequest
 ) -> None:
-    ran = conform(tmp_path, compile_c, "cuda", env=fake_gpu)
+    fakes: dict[str, str] = request.getfixturevalue("fake_gpu" if backend == "cuda" else "fake_npu")
+    ran = conform(tmp_path, compile_c, backend, env=fakes)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
     assert ran.stdout.splitlines() == [f"ok {part}" for part in PARTS]
     spans = [event for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"]

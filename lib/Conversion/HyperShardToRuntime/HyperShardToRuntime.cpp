@@ -17,7 +17,11 @@
 //      A collective's function says on which stream its calls may run: one for
 //      each axis of the mesh that is the outermost of a group, since groups
 //      along different axes use different parts of the network.
-//   3. `axis_index` is arithmetic on the device id; `slice_local` a slice at a
+//   3. With `blocks-first` what a device gathers, scatters or exchanges is one
+//      block for each member, one after the other, and transposes of the
+//      program put them in place: no back end needs a buffer that no plan knows
+//      of.
+//   4. `axis_index` is arithmetic on the device id; `slice_local` a slice at a
 //      computed offset, of the operand padded with zeros where it does not
 //      divide.
 //
@@ -26,6 +30,7 @@
 #include "dialects/HyperShard/HyperShard.h"
 #include "dialects/HyperShard/MeshAxes.h"
 #include "dialects/Stream/Stream.h"
+#include "lib/Conversion/HyperShardToRuntime/MemberBlocks.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/RuntimeCalls.h"
 
@@ -244,22 +249,36 @@ static MemRefType getBufferType(RankedTensorType type) {
 }
 
 namespace {
+/// A collective on blocks that lie one after the other.
+struct BlockCollective {
+  RuntimeCollective call;
+  Value source;         ///< what it is given
+  RankedTensorType out; ///< what it gives: a block for each member, or one
+  /// Makes the op's result of it; null if it is that.
+  std::function<Value(Value)> finish;
+};
+
 class Rewriter {
 public:
-  explicit Rewriter(ModuleOp module) : module(module), symbols(module) {}
+  Rewriter(ModuleOp module, bool blocksFirst)
+      : module(module), symbols(module), blocksFirst(blocksFirst) {}
 
   void rewriteCollective(Operation *op);
   void rewriteAxisIndex(AxisIndexOp op);
   void rewriteSliceLocal(SliceLocalOp op);
 
 private:
-  func::FuncOp getFunction(Operation *op, RankedTensorType in,
-                           RankedTensorType out);
+  func::FuncOp getFunction(Operation *op, const RuntimeCollective &call,
+                           RankedTensorType in, RankedTensorType out);
+  Value callRuntime(OpBuilder &builder, Operation *op,
+                    const RuntimeCollective &call, Value operand,
+                    RankedTensorType out);
   Value axisNumber(OpBuilder &builder, Location loc, const Group &group);
 
   ModuleOp module;
   SymbolTable symbols;
   llvm::StringMap<func::FuncOp> functions;
+  bool blocksFirst;
 };
 } // namespace
 
@@ -281,9 +300,106 @@ static Value allocate(OpBuilder &builder, Location loc, RankedTensorType type) {
                                  builder.getI64IntegerAttr(64));
 }
 
-func::FuncOp Rewriter::getFunction(Operation *op, RankedTensorType in,
-                                   RankedTensorType out) {
-  RuntimeCollective call = getCall(op, in, out);
+//===----------------------------------------------------------------------===//
+// One block after the other
+//===----------------------------------------------------------------------===//
+
+/// The collective on blocks, if what it is given or gives is not so anyway.
+static std::optional<BlockCollective> getBlockCollective(OpBuilder &builder,
+                                                         Operation *op) {
+  Location loc = op->getLoc();
+  Value operand = op->getOperand(0);
+  auto in = cast<RankedTensorType>(operand.getType());
+  auto out = cast<RankedTensorType>(op->getResult(0).getType());
+  Type element = in.getElementType();
+  int64_t dtype = *getRuntimeDtype(element);
+  auto withMembers = [&](RankedTensorType type, int64_t members) {
+    SmallVector<int64_t> shape = {members};
+    llvm::append_range(shape, type.getShape());
+    return RankedTensorType::get(shape, element);
+  };
+  auto isOutermost = [](RankedTensorType type, int64_t dim) {
+    return splitShape(type, dim)[0] == 1;
+  };
+  auto placedAt = [&builder, loc, out](int64_t dim) {
+    return [&builder, loc, out, dim](Value blocks) {
+      return placeMembers(builder, loc, blocks, dim, out);
+    };
+  };
+  BlockCollective found;
+  if (auto gather = dyn_cast<AllGatherOp>(op)) {
+    Group group = getGroup(op, gather.getMeshAttr(), gather.getAxesAttr());
+    if (isOutermost(in, gather.getDim()) || group.size() == 1)
+      return std::nullopt;
+    found.source = operand;
+    found.finish = placedAt(gather.getDim());
+    found.out = withMembers(in, group.size());
+    found.call =
+        makeCall("hp_rt_all_gather", {1, in.getNumElements(), 1, dtype}, {3},
+                 {group}, in, found.out);
+    return found;
+  }
+  if (auto halo = dyn_cast<HaloExchangeOp>(op)) {
+    int64_t dim = halo.getDim();
+    if (isOutermost(in, dim))
+      return std::nullopt;
+    found.source = moveDim(builder, loc, operand, dim, 0);
+    auto moved = cast<RankedTensorType>(found.source.getType());
+    SmallVector<int64_t> shape(moved.getShape());
+    shape[0] = out.getDimSize(dim);
+    found.out = RankedTensorType::get(shape, element);
+    auto [outer, size, inner] = splitShape(moved, 0);
+    found.call =
+        makeCall("hp_rt_halo_exchange",
+                 {outer, size, inner * getElementBytes(element),
+                  int64_t(halo.getGlobalSize()), int64_t(halo.getStride()),
+                  int64_t(halo.getLo()), int64_t(halo.getSize())},
+                 {}, {getGroup(op, halo.getMeshAttr(), halo.getAxesAttr())},
+                 moved, found.out);
+    found.finish = [&builder, loc, dim](Value window) {
+      return moveDim(builder, loc, window, 0, dim);
+    };
+    return found;
+  }
+  if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
+    Group group = getGroup(op, scatter.getMeshAttr(), scatter.getAxesAttr());
+    if (isOutermost(out, scatter.getDim()) || group.size() == 1)
+      return std::nullopt;
+    found.source =
+        takeMembers(builder, loc, operand, scatter.getDim(), group.size());
+    found.out = out;
+    found.call = makeCall(
+        "hp_rt_reduce_scatter",
+        {1, out.getNumElements(), 1, dtype, getReduction(scatter.getKind())},
+        {3, 4}, {group}, cast<RankedTensorType>(found.source.getType()), out);
+    return found;
+  }
+  auto exchange = dyn_cast<AllToAllOp>(op);
+  if (!exchange)
+    return std::nullopt;
+  Group group = getGroup(op, exchange.getMeshAttr(), exchange.getAxesAttr());
+  if (group.size() == 1)
+    return std::nullopt;
+  found.source =
+      takeMembers(builder, loc, operand, exchange.getSplitDim(), group.size());
+  found.out = cast<RankedTensorType>(found.source.getType());
+  found.finish = placedAt(exchange.getConcatDim());
+  SmallVector<int64_t> shape = {group.size(),
+                                in.getNumElements() / group.size()};
+  found.call = makeCall("hp_rt_all_to_all", {0, 0, getElementBytes(element)},
+                        {}, {group}, found.out, found.out);
+  auto rest = found.call.writeArguments;
+  found.call.writeArguments = [rest, shape](RuntimeCallBuilder &runtime) {
+    SmallVector<Value> arguments = {runtime.i64(2),
+                                    runtime.constantWords(shape)};
+    llvm::append_range(arguments, rest(runtime));
+    return arguments;
+  };
+  return found;
+}
+
+func::FuncOp Rewriter::getFunction(Operation *op, const RuntimeCollective &call,
+                                   RankedTensorType in, RankedTensorType out) {
   func::FuncOp &known = functions[call.key];
   if (known)
     return known;
@@ -310,16 +426,32 @@ func::FuncOp Rewriter::getFunction(Operation *op, RankedTensorType in,
   return known = function;
 }
 
+Value Rewriter::callRuntime(OpBuilder &builder, Operation *op,
+                            const RuntimeCollective &call, Value operand,
+                            RankedTensorType out) {
+  Location loc = op->getLoc();
+  auto in = cast<RankedTensorType>(operand.getType());
+  Value source = toBuffer(builder, loc, operand);
+  Value target = allocate(builder, loc, out);
+  func::CallOp::create(builder, loc, getFunction(op, call, in, out),
+                       ValueRange{source, target});
+  return toTensor(builder, loc, target, out);
+}
+
 void Rewriter::rewriteCollective(Operation *op) {
   OpBuilder builder(op);
-  Location loc = op->getLoc();
   auto in = cast<RankedTensorType>(op->getOperand(0).getType());
   auto out = cast<RankedTensorType>(op->getResult(0).getType());
-  Value source = toBuffer(builder, loc, op->getOperand(0));
-  Value target = allocate(builder, loc, out);
-  func::CallOp::create(builder, loc, getFunction(op, in, out),
-                       ValueRange{source, target});
-  op->getResult(0).replaceAllUsesWith(toTensor(builder, loc, target, out));
+  std::optional<BlockCollective> blocks;
+  if (blocksFirst)
+    blocks = getBlockCollective(builder, op);
+  Value result = blocks ? callRuntime(builder, op, blocks->call, blocks->source,
+                                      blocks->out)
+                        : callRuntime(builder, op, getCall(op, in, out),
+                                      op->getOperand(0), out);
+  if (blocks && blocks->finish)
+    result = blocks->finish(result);
+  op->getResult(0).replaceAllUsesWith(result);
   op->erase();
 }
 
@@ -415,6 +547,7 @@ static LogicalResult verifyCollective(Operation *op) {
 namespace {
 struct ConvertHyperShardToRuntimePass
     : impl::ConvertHyperShardToRuntimeBase<ConvertHyperShardToRuntimePass> {
+  using ConvertHyperShardToRuntimeBase::ConvertHyperShardToRuntimeBase;
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     WalkResult walked = getOperation().walk([&](Operation *op) {
@@ -432,7 +565,7 @@ struct ConvertHyperShardToRuntimePass
     });
     if (walked.wasInterrupted())
       return signalPassFailure();
-    Rewriter rewriter(getOperation());
+    Rewriter rewriter(getOperation(), blocksFirst);
     for (Operation *op : ops) {
       if (auto index = dyn_cast<AxisIndexOp>(op))
         rewriter.rewriteAxisIndex(index);

@@ -29,9 +29,23 @@ namespace mlir::hyperparallel {
 /// HP_MATMUL_MAX_BATCH of the runtime.
 static constexpr size_t kMaxBatch = 4;
 
+OpOperand &getContractionOperand(LinalgOp op, unsigned number) {
+  return number == 2 ? *op.getDpsInitOperand(0) : op->getOpOperand(number);
+}
+
+Value getContractionBias(LinalgOp op) {
+  return op.getNumDpsInputs() == 3 ? op->getOperand(2) : Value();
+}
+
 bool isRuntimeContraction(Operation *op) {
   auto linalgOp = dyn_cast<LinalgOp>(op);
-  if (!linalgOp || !linalg::isaContractionOpInterface(linalgOp))
+  if (!linalgOp)
+    return false;
+  // Who put it there had a contraction.
+  if (op->hasAttr(kEpilogueAttrName))
+    return linalgOp.getNumDpsInits() == 1 &&
+           (linalgOp.getNumDpsInputs() == 2 || linalgOp.getNumDpsInputs() == 3);
+  if (!linalg::isaContractionOpInterface(linalgOp))
     return false;
   Type lhs = getElementTypeOrSelf(linalgOp->getOperand(0).getType());
   Type rhs = getElementTypeOrSelf(linalgOp->getOperand(1).getType());
@@ -68,7 +82,7 @@ ContractionLoops classifyLoops(LinalgOp op) {
   for (unsigned loop = 0, e = op.getNumLoops(); loop < e; ++loop) {
     bool inA = maps[0].isFunctionOfDim(loop);
     bool inB = maps[1].isFunctionOfDim(loop);
-    bool inC = maps[2].isFunctionOfDim(loop);
+    bool inC = maps.back().isFunctionOfDim(loop);
     (!inC         ? loops.k
      : inA && inB ? loops.batch
      : inA        ? loops.m
@@ -89,12 +103,13 @@ struct Dim {
 static std::array<int64_t, 3> getStrides(LinalgOp op, unsigned loop) {
   std::array<int64_t, 3> result = {0, 0, 0};
   for (unsigned number = 0; number < 3; ++number) {
-    auto type = cast<MemRefType>(op->getOperand(number).getType());
+    OpOperand &operand = getContractionOperand(op, number);
+    auto type = cast<MemRefType>(operand.get().getType());
     SmallVector<int64_t> strides;
     int64_t offset;
     if (failed(type.getStridesAndOffset(strides, offset)))
       continue;
-    AffineMap map = op.getMatchingIndexingMap(&op->getOpOperand(number));
+    AffineMap map = op.getMatchingIndexingMap(&operand);
     for (auto [position, expr] : llvm::enumerate(map.getResults()))
       if (expr == getAffineDimExpr(loop, map.getContext()))
         result[number] = strides[position];
@@ -196,7 +211,8 @@ static void swapOperands(MatmulLayout &layout) {
 MatmulLayoutOrMismatch getMatmulLayout(LinalgOp op) {
   ContractionLoops loops = classifyLoops(op);
   for (unsigned number = 0; number < 3; ++number) {
-    auto type = cast<MemRefType>(op->getOperand(number).getType());
+    auto type =
+        cast<MemRefType>(getContractionOperand(op, number).get().getType());
     SmallVector<int64_t> strides;
     int64_t offset;
     if (failed(type.getStridesAndOffset(strides, offset)) ||
@@ -226,6 +242,9 @@ MatmulLayoutOrMismatch getMatmulLayout(LinalgOp op) {
     for (auto [j, n] : llvm::enumerate(ns)) {
       MatmulLayout layout;
       int operand = tryChoice(layout, m, n, k);
+      // A bias is one of the columns.
+      if (operand < 0 && layout.swapped && getContractionBias(op))
+        operand = 2;
       if (operand >= 0) {
         fault = operand;
         continue;

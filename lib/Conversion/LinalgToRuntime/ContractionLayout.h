@@ -15,10 +15,21 @@
 
 namespace mlir::hyperparallel {
 
+/// What follows a contraction in the same call (FoldEpilogues.cpp): the number
+/// of an activation; a third input is a bias of the n loop, which is one loop
+/// then.
+inline constexpr llvm::StringLiteral kEpilogueAttrName = "hp.epilogue";
+
 /// True for contractions of static shape on floats that `hp_rt_matmul`
 /// computes: C[batch, m, n] += sum over k of A[batch, m, k] B[batch, k, n],
-/// each of batch, m, n, k being any number of loops in any order.
+/// each of batch, m, n, k being any number of loops in any order; with an
+/// epilogue, or without.
 bool isRuntimeContraction(Operation *op);
+
+/// A (0), B (1) or C (2) of a contraction.
+OpOperand &getContractionOperand(linalg::LinalgOp op, unsigned number);
+/// The bias that an epilogue adds, or null.
+Value getContractionBias(linalg::LinalgOp op);
 
 /// Arguments of `hp_rt_matmul`, in elements. Operand 0 of the op is `a`, unless
 /// `swapped` (then the runtime computes the transpose, with b as its first).
@@ -30,8 +41,8 @@ struct MatmulLayout {
   SmallVector<int64_t, 4> batch, strideA, strideB, strideC;
 };
 
-/// What keeps a contraction from being one call: the operand whose strides do
-/// not fit, by number.
+/// What keeps a contraction from being one call: the operand (A, B, C) whose
+/// strides do not fit, by number.
 struct LayoutMismatch {
   unsigned operand;
 };

@@ -6,7 +6,8 @@
 //
 // Runs when buffers have been allocated and freed, since pointers escape the
 // analyses of memref. Fills in a `hp_matmul_desc` on the stack and calls
-// `hp_rt_matmul`; beta is 0 where the op is marked `hp.overwrite`, else 1.
+// `hp_rt_matmul`; beta is 0 where the op is marked `hp.overwrite`, else 1. Bias
+// and activation are those of the epilogue (FoldEpilogues.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +64,8 @@ static void callMatmul(LinalgOp op, const MatmulLayout &layout) {
     runtime.storeWord(runtime.i64(value), words, word);
   };
   Type in = getElementTypeOrSelf(op->getOperand(0).getType());
-  Type out = getElementTypeOrSelf(op->getOperand(2).getType());
+  Value result = getContractionOperand(op, 2).get();
+  Type out = getElementTypeOrSelf(result.getType());
   set(StructSize, NumWords * 8);
   set(Dtype, *getRuntimeDtype(in));
   set(OutDtype, *getRuntimeDtype(out));
@@ -76,7 +78,7 @@ static void callMatmul(LinalgOp op, const MatmulLayout &layout) {
                     words, A);
   runtime.storeWord(runtime.pointerTo(op->getOperand(layout.swapped ? 0 : 1)),
                     words, B);
-  runtime.storeWord(runtime.pointerTo(op->getOperand(2)), words, C);
+  runtime.storeWord(runtime.pointerTo(result), words, C);
   set(LdA, layout.ldA);
   set(LdB, layout.ldB);
   set(LdC, layout.ldC);
@@ -91,8 +93,11 @@ static void callMatmul(LinalgOp op, const MatmulLayout &layout) {
   runtime.storeWord(runtime.f64(1.0), words, Alpha);
   runtime.storeWord(runtime.f64(op->hasAttr("hp.overwrite") ? 0.0 : 1.0), words,
                     Beta);
-  runtime.storeWord(runtime.nullPointer(), words, Bias);
-  set(Activation, 0);
+  Value bias = getContractionBias(op);
+  runtime.storeWord(bias ? runtime.pointerTo(bias) : runtime.nullPointer(),
+                    words, Bias);
+  auto activation = op->getAttrOfType<IntegerAttr>(kEpilogueAttrName);
+  set(Activation, activation ? activation.getInt() : 0);
   runtime.call("hp_rt_matmul", {words});
   op->erase();
 }
@@ -112,7 +117,9 @@ struct ConvertContractionsToRuntimePass
         op->emitError("expected operands with strides that fit a matmul but "
                       "operand #")
             << result.mismatch.operand << " is "
-            << op->getOperand(result.mismatch.operand).getType();
+            << getContractionOperand(op, result.mismatch.operand)
+                   .get()
+                   .getType();
         return signalPassFailure();
       }
       callMatmul(op, *result.layout);

@@ -66,7 +66,8 @@ static GenericOp packOperand(GenericOp op, unsigned number) {
   MLIRContext *context = op.getContext();
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
   SmallVector<unsigned> order = getCanonicalOrder(op, number);
-  auto type = cast<MemRefType>(op->getOperand(number).getType());
+  OpOperand &operand = getContractionOperand(op, number);
+  auto type = cast<MemRefType>(operand.get().getType());
 
   SmallVector<int64_t> shape;
   SmallVector<AffineExpr> packedExprs;
@@ -81,21 +82,21 @@ static GenericOp packOperand(GenericOp op, unsigned number) {
       builder.getI64IntegerAttr(64));
 
   // The copy runs over the loops of the operand only.
-  AffineMap operandMap = op.getMatchingIndexingMap(&op->getOpOperand(number));
+  AffineMap operandMap = op.getMatchingIndexingMap(&operand);
   SmallVector<AffineExpr> renumber(numLoops, getAffineConstantExpr(0, context));
   for (auto [position, loop] : llvm::enumerate(order))
     renumber[loop] = getAffineDimExpr(position, context);
   AffineMap copyMap = operandMap.replaceDimsAndSymbols(
       renumber, {}, order.size(), /*numResultSyms=*/0);
   AffineMap identity = AffineMap::getMultiDimIdentityMap(order.size(), context);
-  Value original = op->getOperand(number);
+  Value original = operand.get();
 
   bool isResult = number == 2;
   if (!isResult || !op->hasAttr("hp.overwrite"))
     createCopy(builder, loc, original, packed, copyMap, identity);
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  maps[number] = packedMap;
-  op->setOperand(number, packed);
+  maps[operand.getOperandNumber()] = packedMap;
+  operand.set(packed);
   op.setIndexingMapsAttr(builder.getAffineMapArrayAttr(maps));
   if (isResult) {
     builder.setInsertionPointAfter(op);

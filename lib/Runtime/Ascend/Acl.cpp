@@ -12,6 +12,15 @@ Acl &acl() {
   return library;
 }
 
+static thread_local int32_t current = -1;
+
+int32_t currentDevice() { return current; }
+
+Status setCurrentDevice(int32_t number) {
+  current = number;
+  return acl().setDevice(number);
+}
+
 hp_status Acl::load(const char *path) {
   if (loaded)
     return HP_OK;

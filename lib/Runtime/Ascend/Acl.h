@@ -74,8 +74,7 @@ struct PoolProps {
   X(aclrtEventElapsedTime, eventElapsed, Status, (float *, Handle, Handle))    \
   X(aclrtMemcpyAsync, copyAsync, Status,                                       \
     (void *, size_t, const void *, size_t, int, Handle))                       \
-  X(aclrtMemcpy2dAsync, copy2DAsync, Status,                                   \
-    (void *, size_t, const void *, size_t, size_t, size_t, int, Handle))       \
+  X(aclrtDeviceEnablePeerAccess, enablePeer, Status, (int32_t, uint32_t))      \
   X(aclrtMemsetAsync, setBytesAsync, Status,                                   \
     (void *, size_t, int32_t, size_t, Handle))                                 \
   X(aclrtLaunchHostFunc, hostFunction, Status, (Handle, HostFunction, void *)) \
@@ -101,6 +100,10 @@ struct Acl {
 
 /// The library is one in a process, as its devices are.
 Acl &acl();
+
+/// The device that is current on the calling thread; -1 before there is one.
+int32_t currentDevice();
+Status setCurrentDevice(int32_t number);
 
 } // namespace hyperparallel::runtime::ascend
 

@@ -6,7 +6,9 @@
 // Where the two differ:
 //
 //   - A copy has a kind; the default one lets ACL look where the buffers are.
-//     Rows of a pitch between buffers of the device are copied one by one.
+//     Rows of a pitch are copied one by one: aclrtMemcpy2dAsync has no kind
+//     for buffers of one device, and none that looks.
+//   - Devices reach each other's memory once they were connected.
 //   - An event that was never recorded is done; to ACL it would never be. So
 //     ours knows whether it was recorded.
 //   - Memory in the order of a stream comes from one pool a device.
@@ -16,6 +18,8 @@
 
 #include "lib/Runtime/Ascend/Acl.h"
 #include "lib/Runtime/CUDA/Device.h"
+
+#include <algorithm>
 
 namespace hyperparallel::runtime::cuda {
 
@@ -40,18 +44,17 @@ void *pointerOf(DevicePointer address) {
   return reinterpret_cast<void *>(address);
 }
 
-/// The pool of the device that is current on this thread.
-thread_local int32_t currentDevice = -1;
 std::mutex poolMutex;
 std::map<int32_t, ascend::Handle> pools;
 
+/// The pool of the device that is current on this thread.
 Result findPool(ascend::Handle *out) {
   std::lock_guard<std::mutex> lock(poolMutex);
-  ascend::Handle &pool = pools[currentDevice];
+  ascend::Handle &pool = pools[ascend::currentDevice()];
   Result result = Success;
   if (!pool) {
     ascend::PoolProps props;
-    props.location.id = static_cast<uint32_t>(currentDevice);
+    props.location.id = static_cast<uint32_t>(ascend::currentDevice());
     result = acl().poolCreate(&pool, &props);
     uint64_t keepAll = ~uint64_t(0);
     if (result == Success)
@@ -59,11 +62,6 @@ Result findPool(ascend::Handle *out) {
   }
   *out = pool;
   return result;
-}
-
-Result setDevice(int32_t number) {
-  currentDevice = number;
-  return acl().setDevice(number);
 }
 
 Result init(unsigned) { return Success; }
@@ -86,7 +84,7 @@ Result deviceGet(DeviceNumber *number, int ordinal) {
   return Success;
 }
 Result deviceName(char *name, int length, DeviceNumber number) {
-  Result result = setDevice(number);
+  Result result = ascend::setCurrentDevice(number);
   const char *soc = result == Success ? acl().socName() : nullptr;
   std::snprintf(name, static_cast<size_t>(length), "%s", soc ? soc : "Ascend");
   return result;
@@ -97,12 +95,14 @@ Result deviceAttribute(int *value, int, DeviceNumber) {
 }
 Result contextRetain(ContextHandle *context, DeviceNumber number) {
   *context = reinterpret_cast<ContextHandle>(intptr_t(number) + 1);
-  return setDevice(number);
+  return ascend::setCurrentDevice(number);
 }
 Result contextRelease(DeviceNumber) { return Success; }
+int32_t numberOf(ContextHandle context) {
+  return static_cast<int32_t>(reinterpret_cast<intptr_t>(context) - 1);
+}
 Result contextSet(ContextHandle context) {
-  return setDevice(
-      static_cast<int32_t>(reinterpret_cast<intptr_t>(context) - 1));
+  return ascend::setCurrentDevice(numberOf(context));
 }
 Result contextSynchronize() { return acl().synchronizeDevice(); }
 Result defaultPool(PoolHandle *pool, DeviceNumber number) {
@@ -202,9 +202,32 @@ Result copyAsync(DevicePointer to, DevicePointer from, size_t bytes,
   return acl().copyAsync(pointerOf(to), bytes, pointerOf(from), bytes,
                          ascend::CopyDefault, handleOf(stream));
 }
-Result copyPeerAsync(DevicePointer to, ContextHandle, DevicePointer from,
-                     ContextHandle, size_t bytes, StreamHandle stream) {
-  return copyAsync(to, from, bytes, stream);
+/// Lets two devices reach each other's memory, once.
+Result connect(int32_t here, int32_t there) {
+  static std::mutex mutex;
+  static std::set<std::pair<int32_t, int32_t>> connected;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!connected.insert(std::minmax(here, there)).second)
+    return Success;
+  Result result = acl().enablePeer(there, 0);
+  if (result == Success)
+    result = ascend::setCurrentDevice(there);
+  if (result == Success)
+    result = acl().enablePeer(here, 0);
+  Result back = ascend::setCurrentDevice(here);
+  return result == Success ? back : result;
+}
+Result copyPeerAsync(DevicePointer to, ContextHandle toContext,
+                     DevicePointer from, ContextHandle fromContext,
+                     size_t bytes, StreamHandle stream) {
+  int32_t here = ascend::currentDevice();
+  int32_t there =
+      numberOf(toContext) == here ? numberOf(fromContext) : numberOf(toContext);
+  Result result = connect(here, there);
+  return result != Success
+             ? result
+             : acl().copyAsync(pointerOf(to), bytes, pointerOf(from), bytes,
+                               ascend::CopyDeviceToDevice, handleOf(stream));
 }
 Result copy2DAsync(const Copy2D *copy, StreamHandle stream) {
   Result result = Success;

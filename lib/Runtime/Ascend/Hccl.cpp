@@ -6,20 +6,25 @@
 // the two differ:
 //
 //   - An identity is 4108 bytes; what travels is a number in a table of them.
-//   - A group of sends and receives is one call with a list. What a member
-//     sends to itself is a copy.
-//   - There is no average.
+//   - There are no groups of calls. What is queued in one is put off until it
+//     ends: messages become one call with a list, and what a member sends to
+//     itself a copy. Where one thread has queued for several members, each gets
+//     a thread, since joining waits for all of them.
+//   - There is no average, and no product of bf16. Flags are numbers with a
+//     sign.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/Ascend/Hccl.h"
 #include "lib/Runtime/Ascend/Acl.h"
 #include "lib/Runtime/CUDA/Nccl.h"
+#include "lib/Runtime/ElementTypes.h"
 
 #include <cstring>
 #include <dlfcn.h>
+#include <functional>
 #include <memory>
-#include <unordered_map>
+#include <thread>
 
 namespace hyperparallel::runtime::cuda {
 
@@ -45,14 +50,29 @@ Member *memberOf(nccl::Comm comm) { return reinterpret_cast<Member *>(comm); }
 std::mutex rootMutex;
 std::vector<std::unique_ptr<hccl::RootInfo>> roots;
 
-/// Messages of the group that is being put together on this thread.
-struct Messages {
-  int depth = 0;
-  std::vector<hccl::Item> items;
-  nccl::Comm comm = nullptr;
-  StreamHandle stream = nullptr;
+/// What is put off until the group ends that this thread has begun.
+struct Call {
+  Member *member;
+  int32_t device;
+  std::function<int()> perform;
+  /// Of messages, to which later ones of the same stream are added.
+  std::shared_ptr<std::vector<hccl::Item>> items;
+  StreamHandle stream;
 };
-thread_local Messages messages;
+struct Group {
+  int depth = 0;
+  std::vector<Call> calls;
+};
+thread_local Group group;
+
+/// Does it now, or when the group ends.
+int queue(nccl::Comm comm, std::function<int()> perform) {
+  if (group.depth == 0)
+    return perform();
+  group.calls.push_back({memberOf(comm), ascend::currentDevice(),
+                         std::move(perform), nullptr, nullptr});
+  return 0;
+}
 
 int typeOf(int type) {
   switch (type) {
@@ -106,15 +126,19 @@ int init(nccl::Comm *out, int size, nccl::UniqueId id, int rank) {
   }
   auto member = std::make_unique<Member>();
   member->rank = static_cast<uint32_t>(rank);
-  int result = library.init(static_cast<uint32_t>(size), root, member->rank,
-                            &member->comm);
+  *out = reinterpret_cast<nccl::Comm>(member.get());
+  int result = queue(*out, [root, size, member = member.get()] {
+    return library.init(static_cast<uint32_t>(size), root, member->rank,
+                        &member->comm);
+  });
   if (result == 0)
-    *out = reinterpret_cast<nccl::Comm>(member.release());
+    (void)member.release();
   return result;
 }
 
 int destroy(nccl::Comm comm) {
-  int result = library.destroy(memberOf(comm)->comm);
+  hccl::Comm joined = memberOf(comm)->comm;
+  int result = joined ? library.destroy(joined) : 0;
   delete memberOf(comm);
   return result;
 }
@@ -128,49 +152,54 @@ size_t bytesOf(int type) {
 /// What only moves, moves as bytes: elements of any type.
 int allGather(const void *in, void *out, size_t count, int type,
               nccl::Comm comm, StreamHandle stream) {
-  return library.allGather(const_cast<void *>(in), out, count * bytesOf(type),
-                           hccl::Uint8, memberOf(comm)->comm, stream);
+  return queue(comm, [=] {
+    return library.allGather(const_cast<void *>(in), out, count * bytesOf(type),
+                             hccl::Uint8, memberOf(comm)->comm, stream);
+  });
 }
 
 int allReduce(const void *in, void *out, size_t count, int type, int how,
               nccl::Comm comm, StreamHandle stream) {
   if (typeOf(type) < 0 || reductionOf(how) < 0)
     return NotSupported;
-  return library.allReduce(const_cast<void *>(in), out, count, typeOf(type),
-                           reductionOf(how), memberOf(comm)->comm, stream);
+  return queue(comm, [=] {
+    return library.allReduce(const_cast<void *>(in), out, count, typeOf(type),
+                             reductionOf(how), memberOf(comm)->comm, stream);
+  });
 }
 
 /// HCCL's is in place: the root's input goes there before.
 int broadcast(const void *in, void *out, size_t count, int type, int root,
               nccl::Comm comm, StreamHandle stream) {
-  const Member &self = *memberOf(comm);
-  bool isRoot = self.rank == static_cast<uint32_t>(root);
-  size_t bytes = count * bytesOf(type);
-  int result = 0;
-  if (isRoot && in != out)
-    result = ascend::acl().copyAsync(out, bytes, in, bytes, ascend::CopyDefault,
-                                     stream);
-  return result ? result
-                : library.broadcast(out, bytes, hccl::Uint8,
-                                    static_cast<uint32_t>(root), self.comm,
-                                    stream);
+  return queue(comm, [=] {
+    const Member &self = *memberOf(comm);
+    bool isRoot = self.rank == static_cast<uint32_t>(root);
+    size_t bytes = count * bytesOf(type);
+    int result = 0;
+    if (isRoot && in != out)
+      result = ascend::acl().copyAsync(out, bytes, in, bytes,
+                                       ascend::CopyDefault, stream);
+    return result ? result
+                  : library.broadcast(out, bytes, hccl::Uint8,
+                                      static_cast<uint32_t>(root), self.comm,
+                                      stream);
+  });
 }
 
 int reduceScatter(const void *in, void *out, size_t count, int type, int how,
                   nccl::Comm comm, StreamHandle stream) {
   if (typeOf(type) < 0 || reductionOf(how) < 0)
     return NotSupported;
-  return library.reduceScatter(const_cast<void *>(in), out, count, typeOf(type),
-                               reductionOf(how), memberOf(comm)->comm, stream);
+  return queue(comm, [=] {
+    return library.reduceScatter(const_cast<void *>(in), out, count,
+                                 typeOf(type), reductionOf(how),
+                                 memberOf(comm)->comm, stream);
+  });
 }
 
-/// Queues the messages. Those to oneself are copies, in order.
-int flush() {
-  std::vector<hccl::Item> items;
-  items.swap(messages.items);
-  if (items.empty())
-    return 0;
-  const Member &self = *memberOf(messages.comm);
+/// Queues a member's messages. Those to oneself are copies, in order.
+int exchange(const Member &self, const std::vector<hccl::Item> &items,
+             StreamHandle stream) {
   std::vector<hccl::Item> others, sentToSelf;
   for (const hccl::Item &item : items) {
     if (item.peer != self.rank) {
@@ -185,7 +214,7 @@ int flush() {
       return NotSupported;
     int result = ascend::acl().copyAsync(item.buffer, item.count,
                                          sentToSelf.front().buffer, item.count,
-                                         ascend::CopyDefault, messages.stream);
+                                         ascend::CopyDefault, stream);
     sentToSelf.erase(sentToSelf.begin());
     if (result != 0)
       return result;
@@ -196,15 +225,24 @@ int flush() {
              ? 0
              : library.sendAndReceive(others.data(),
                                       static_cast<uint32_t>(others.size()),
-                                      self.comm, messages.stream);
+                                      self.comm, stream);
 }
 
 /// Messages are of bytes.
 int add(const hccl::Item &item, nccl::Comm comm, StreamHandle stream) {
-  messages.items.push_back(item);
-  messages.comm = comm;
-  messages.stream = stream;
-  return messages.depth > 0 ? 0 : flush();
+  Member *self = memberOf(comm);
+  for (Call &call : group.calls)
+    if (call.items && call.member == self && call.stream == stream) {
+      call.items->push_back(item);
+      return 0;
+    }
+  auto items = std::make_shared<std::vector<hccl::Item>>(1, item);
+  int result = queue(comm, [=] { return exchange(*self, *items, stream); });
+  if (group.depth > 0) {
+    group.calls.back().items = items;
+    group.calls.back().stream = stream;
+  }
+  return result;
 }
 
 int send(const void *buffer, size_t count, int type, int peer, nccl::Comm comm,
@@ -221,12 +259,68 @@ int recv(void *buffer, size_t count, int type, int peer, nccl::Comm comm,
 }
 
 int groupStart() {
-  ++messages.depth;
+  ++group.depth;
   return 0;
 }
-int groupEnd() { return --messages.depth > 0 ? 0 : flush(); }
+
+int performAll(const std::vector<const Call *> &calls) {
+  int result = 0;
+  for (const Call *call : calls)
+    result = result ? result : call->perform();
+  return result;
+}
+
+int groupEnd() {
+  if (--group.depth > 0)
+    return 0;
+  std::vector<Call> calls;
+  calls.swap(group.calls);
+  std::vector<std::pair<Member *, std::vector<const Call *>>> members;
+  for (const Call &call : calls) {
+    size_t at = 0;
+    while (at < members.size() && members[at].first != call.member)
+      ++at;
+    if (at == members.size())
+      members.push_back({call.member, {}});
+    members[at].second.push_back(&call);
+  }
+  if (members.size() == 1)
+    return performAll(members[0].second);
+  std::vector<int> results(members.size(), 0);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < members.size(); ++i)
+    threads.emplace_back([&, i] {
+      const std::vector<const Call *> &own = members[i].second;
+      results[i] = ascend::setCurrentDevice(own[0]->device);
+      if (results[i] == 0)
+        results[i] = performAll(own);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (int result : results)
+    if (result != 0)
+      return result;
+  return 0;
+}
 
 } // namespace
+
+hp_status nccl::findReduction(int64_t dtype, int64_t op, int *type, int *how) {
+  static const int types[] = {Int8,    Int8,     -1,      Int32, Int64,
+                              Float16, Bfloat16, Float32, -1};
+  *type = dtypeBytes(dtype) > 0 ? types[dtype] : -1;
+  *how = op == HP_SUM                        ? Sum
+         : op == HP_MAX                      ? Max
+         : op == HP_MIN                      ? Min
+         : op == HP_PROD && dtype != HP_BF16 ? Prod
+                                             : -1;
+  if (dtype == HP_I1) // bytes of 0 and 1
+    *how = op == HP_OR ? Max : op == HP_AND || op == HP_PROD ? Min : -1;
+  return *type >= 0 && *how >= 0
+             ? HP_OK
+             : fail(HP_UNIMPLEMENTED, "HCCL has no %s of %s elements",
+                    reductionName(op), dtypeName(dtype));
+}
 
 hp_status Nccl::load() {
   std::lock_guard<std::mutex> lock(mutex);

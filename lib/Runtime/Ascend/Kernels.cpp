@@ -90,10 +90,16 @@ Result unloadFragments(ModuleHandle module) {
   return result;
 }
 
-/// The grid is the compiler's; what the caller says is for other devices.
+/// The grid is the compiler's; what the caller says is for other devices, and
+/// is only held to what these would refuse.
 hp_status launchFunction(Device &device, FunctionHandle function,
-                         const int64_t *, const int64_t *, int64_t, void **args,
-                         int64_t count, StreamHandle stream) {
+                         const int64_t grid[3], const int64_t block[3], int64_t,
+                         void **args, int64_t count, StreamHandle stream) {
+  for (int i = 0; i < 3; ++i)
+    if (grid[i] < 1 || block[i] < 1)
+      return fail(HP_INVALID_ARGUMENT,
+                  "launch: expected at least one block of one thread in each "
+                  "direction");
   const auto &fragment = *reinterpret_cast<const Fragment *>(function);
   uint64_t packed[MaxArguments];
   if (count > MaxArguments)

@@ -10,7 +10,7 @@
 // NCCL gathers and scatters whole buffers. Where the dimension is not the
 // outermost one, blocks pass through a buffer in which they are contiguous;
 // copies of rows bring them there and back. That buffer counts as the
-// program's.
+// program's; programs that we compile arrange blocks themselves, and need none.
 //
 // What NCCL has no operation for is sends and receives in a group: all-to-all,
 // permute and halo exchange.
@@ -236,24 +236,30 @@ hp_status toAll(Queue &queue, const void *in, void *out, int64_t rank,
   int64_t inWidth = product(split, rank) * elementBytes;
   int64_t outRows = product(0, concat);
   int64_t outWidth = product(concat, rank) * elementBytes;
-  char *packed = nullptr, *arrived = nullptr;
-  hp_status status = queue.temporary(block * size, &packed);
-  if (status == HP_OK)
+  // What is one row is in place.
+  char *packed = nullptr, *arrived = static_cast<char *>(out);
+  const char *blocks = static_cast<const char *>(in);
+  hp_status status = HP_OK;
+  if (inRows > 1) {
+    status = queue.temporary(block * size, &packed);
+    blocks = packed;
+  }
+  if (status == HP_OK && outRows > 1)
     status = queue.temporary(block * size, &arrived);
-  for (int64_t r = 0; status == HP_OK && r < size; ++r)
+  for (int64_t r = 0; status == HP_OK && inRows > 1 && r < size; ++r)
     status = queue.copyRows(packed + r * block, inWidth,
                             static_cast<const char *>(in) + r * inWidth,
                             size * inWidth, inWidth, inRows);
   std::vector<const char *> from(size);
   std::vector<char *> to(size);
   for (int64_t r = 0; r < size; ++r) {
-    from[r] = packed + r * block;
+    from[r] = blocks + r * block;
     to[r] = arrived + r * block;
   }
   std::vector<int64_t> bytes(size, block);
   if (status == HP_OK)
     status = queue.exchange(from, bytes, to, bytes);
-  for (int64_t r = 0; status == HP_OK && r < size; ++r)
+  for (int64_t r = 0; status == HP_OK && outRows > 1 && r < size; ++r)
     status =
         queue.copyRows(static_cast<char *>(out) + r * outWidth, size * outWidth,
                        arrived + r * block, outWidth, outWidth, outRows);
@@ -278,27 +284,33 @@ hp_status halo(Queue &queue, const void *in, void *out, int64_t outer,
   std::vector<char *> to(size);
   std::vector<int64_t> sent(size), received(size);
   int64_t begin = 0, end = 0;
+  // What is one row goes from its place to its place.
   for (int64_t r = 0; status == HP_OK && r < size; ++r) {
     char *packed = nullptr, *arrived = nullptr;
     int64_t count = overlap(group.rank, r, begin, end);
+    int64_t first = count > 0 ? (begin - group.rank * inDim) * inner : 0;
+    const char *source = static_cast<const char *>(in) + first;
     sent[r] = count * inner * outer;
-    if (sent[r] > 0) {
+    if (sent[r] > 0 && outer > 1) {
       status = queue.temporary(sent[r], &packed);
       if (status == HP_OK)
-        status = queue.copyRows(packed, count * inner,
-                                static_cast<const char *>(in) +
-                                    (begin - group.rank * inDim) * inner,
-                                inDim * inner, count * inner, outer);
+        status = queue.copyRows(packed, count * inner, source, inDim * inner,
+                                count * inner, outer);
+      source = packed;
     }
     received[r] = overlap(r, group.rank, begin, end) * inner * outer;
-    if (status == HP_OK && received[r] > 0)
+    if (outer == 1 && received[r] > 0)
+      arrived = static_cast<char *>(out) +
+                (begin - (group.rank * stride + lo)) * inner;
+    else if (status == HP_OK && received[r] > 0)
       status = queue.temporary(received[r], &arrived);
-    from[r] = packed;
+    from[r] = source;
     to[r] = arrived;
   }
   if (status == HP_OK && size > 1)
     status = queue.exchange(from, sent, to, received);
-  for (int64_t r = 0; status == HP_OK && r < size; ++r) {
+  bool isInPlace = outer == 1 && size > 1;
+  for (int64_t r = 0; status == HP_OK && !isInPlace && r < size; ++r) {
     int64_t count = overlap(r, group.rank, begin, end);
     int64_t at = begin - (group.rank * stride + lo);
     status = queue.copyRows(static_cast<char *>(out) + at * inner,

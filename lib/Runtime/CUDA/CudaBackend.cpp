@@ -355,7 +355,8 @@ hp_status deviceCan(hp_device *, hp_capability capability, int64_t first,
     return nccl::findReduction(first, second, &type, &how);
   case HP_CAN_STORE:
     return first == HP_TIER_FILE
-               ? fail(HP_UNIMPLEMENTED, "back end 'cuda' has no file tier")
+               ? fail(HP_UNIMPLEMENTED, "back end '%s' has no file tier",
+                      vendor().name)
                : checkTier(static_cast<int>(first));
   case HP_CAN_LAUNCH:
     return HP_OK;

@@ -30,6 +30,25 @@ hp_status Nccl::load() {
   return HP_OK;
 }
 
+hp_status nccl::findReduction(int64_t dtype, int64_t op, int *type, int *how) {
+  static const int types[] = {Uint8,   Int8,     -1,      Int32,  Int64,
+                              Float16, Bfloat16, Float32, Float64};
+  *type = dtypeBytes(dtype) > 0 ? types[dtype] : -1;
+  bool isFloat = dtype >= HP_F16;
+  *how = op == HP_SUM              ? Sum
+         : op == HP_MAX            ? Max
+         : op == HP_MIN            ? Min
+         : op == HP_PROD           ? Prod
+         : op == HP_AVG && isFloat ? Avg
+                                   : -1;
+  if (dtype == HP_I1) // bytes of 0 and 1
+    *how = op == HP_OR ? Max : op == HP_AND || op == HP_PROD ? Min : -1;
+  return *type >= 0 && *how >= 0
+             ? HP_OK
+             : fail(HP_UNIMPLEMENTED, "NCCL has no %s of %s elements",
+                    reductionName(op), dtypeName(dtype));
+}
+
 hp_status Nccl::check(int result, const char *what) const {
   if (result == 0)
     return HP_OK;

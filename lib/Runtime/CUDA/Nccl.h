@@ -28,7 +28,7 @@ constexpr int Int8 = 0, Uint8 = 1, Int32 = 2, Int64 = 4, Float16 = 6,
 // ncclRedOp_t.
 constexpr int Sum = 0, Prod = 1, Max = 2, Min = 3, Avg = 4;
 
-/// NCCL's words for a reduction, or HP_UNIMPLEMENTED.
+/// The library's words for a reduction, or HP_UNIMPLEMENTED.
 hp_status findReduction(int64_t dtype, int64_t op, int *type, int *how);
 } // namespace nccl
 

@@ -42,6 +42,7 @@ def kernel_summary(name: str, report: Mapping[str, Any]) -> list[str]:
         f"{name}: {counts['kernels']} kernels in {counts['launches']} launches, {counts['library_calls']} calls of "
         f"libraries, {counts['copies']} copies between tiers, {counts['host_fallbacks']} accesses by the host"
     ]
+    lines.extend(f"  {count} products: {told}" for told, count in report.get("epilogues", {}).items())
     by_architecture: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     by_core: Counter[str] = Counter()
     for kernel in report["kernels"]:

@@ -10,7 +10,8 @@
 //   - waiting for an event that was never recorded is refused: it would wait
 //     for ever; so is a time between events that were made without.
 //   - memory in a stream's order comes from a pool of the stream's device.
-//   - a copy's room is checked against what is copied.
+//   - a copy's room is checked against what is copied, and a device reaches
+//     another one's memory only once both were told that they may.
 //
 // What stands for kernels.NAME.o is a twin of kernels.mlir beside it, of which
 // the object has the function NAME alone; it is made by the command in
@@ -30,6 +31,7 @@
 #include <dlfcn.h>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <sys/stat.h>
 
@@ -62,6 +64,8 @@ int cuEventRecord(void *, void *);
 int cuEventSynchronize(void *);
 int cuEventElapsedTime(float *, void *, void *);
 int cuMemcpyAsync(DevicePointer, DevicePointer, size_t, void *);
+int cuMemcpyPeerAsync(DevicePointer, void *, DevicePointer, void *, size_t,
+                      void *);
 int cuMemsetD8Async(DevicePointer, unsigned char, size_t, void *);
 int cuLaunchHostFunc(void *, void (*)(void *), void *);
 }
@@ -92,6 +96,7 @@ std::mutex mutex;
 bool isStarted = false;
 thread_local int32_t device = -1;
 std::map<Handle, Event> events;
+std::set<std::pair<int32_t, int32_t>> connected; ///< may reach the second
 
 int refuse(const std::string &what) {
   hp_fake_cuda_refuse(("ACL: " + what).c_str());
@@ -105,6 +110,10 @@ int convert(int result) {
 
 DevicePointer address(const void *pointer) {
   return reinterpret_cast<DevicePointer>(pointer);
+}
+
+void *contextOf(int32_t number) {
+  return reinterpret_cast<void *>(intptr_t(number) + 1);
 }
 
 /// A text of fragments as a shared object.
@@ -163,8 +172,7 @@ FAKE int aclrtGetDeviceCount(uint32_t *count) {
 }
 FAKE int aclrtSetDevice(int32_t number) {
   device = number;
-  return convert(
-      cuCtxSetCurrent(reinterpret_cast<void *>(intptr_t(number) + 1)));
+  return convert(cuCtxSetCurrent(contextOf(number)));
 }
 FAKE const char *aclrtGetSocName() { return "Ascend910B1"; }
 FAKE int aclrtSynchronizeDevice() { return convert(cuCtxSynchronize()); }
@@ -279,15 +287,34 @@ FAKE int aclrtEventElapsedTime(float *milliseconds, Handle start, Handle end) {
 
 FAKE int aclrtMemcpyAsync(void *to, size_t room, const void *from, size_t bytes,
                           int kind, Handle stream) {
-  if (kind != ascend::CopyDefault)
+  if (kind != ascend::CopyDefault && kind != ascend::CopyDeviceToDevice)
     return Invalid;
   if (bytes > room)
     return refuse("a copy of more than there is room for");
+  int32_t target = hp_fake_cuda_device_of(address(to));
+  int32_t source = hp_fake_cuda_device_of(address(from));
+  if (kind == ascend::CopyDeviceToDevice && (target < 0 || source < 0))
+    return refuse("a copy between devices of the host's memory");
+  if (target >= 0 && source >= 0 && target != source) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!connected.count({target, source}) ||
+          !connected.count({source, target}))
+        return refuse("a copy between devices that do not reach each other");
+    }
+    return convert(cuMemcpyPeerAsync(address(to), contextOf(target),
+                                     address(from), contextOf(source), bytes,
+                                     stream));
+  }
   return convert(cuMemcpyAsync(address(to), address(from), bytes, stream));
 }
-FAKE int aclrtMemcpy2dAsync(void *, size_t, const void *, size_t, size_t,
-                            size_t, int, Handle) {
-  return refuse("copies of rows are not answered by this fake");
+FAKE int aclrtDeviceEnablePeerAccess(int32_t other, uint32_t flags) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return device >= 0 && other != device && flags == 0 &&
+                 connected.insert({device, other}).second
+             ? 0
+             : refuse("a connection of device " + std::to_string(device) +
+                      " to " + std::to_string(other) + " that is there");
 }
 FAKE int aclrtMemsetAsync(void *to, size_t room, int32_t value, size_t bytes,
                           Handle stream) {

@@ -43,6 +43,9 @@ hp_fake_cuda_access(void *stream, uint64_t address, uint64_t bytes, int writes);
 __attribute__((visibility("default"))) int hp_fake_cuda_end(void *stream);
 /// Makes a GPU the calling thread's current one; returns what was.
 __attribute__((visibility("default"))) int hp_fake_cuda_current(int device);
+/// The GPU whose memory an address is; -1 for the host's, or nobody's.
+__attribute__((visibility("default"))) int
+hp_fake_cuda_device_of(uint64_t address);
 /// Keeps an explanation, and returns the error that stands for it.
 __attribute__((visibility("default"))) int
 hp_fake_cuda_refuse(const char *message);

@@ -62,6 +62,13 @@ FAKE int cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes,
   return Success;
 }
 
+FAKE int hp_fake_cuda_device_of(uint64_t address) {
+  Driver &d = driver();
+  std::lock_guard<std::mutex> lock(d.mutex);
+  const MemoryMap::Block *block = d.memory.find(address);
+  return block && block->isDevice ? block->device : -1;
+}
+
 FAKE int cuMemcpyPeerAsync(DevicePointer to, void *toContext,
                            DevicePointer from, void *fromContext, size_t bytes,
                            void *handle) {

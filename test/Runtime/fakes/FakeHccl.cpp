@@ -4,7 +4,7 @@
 // NOT Huawei's library: libhp_fake_hccl.so answers the functions of libhccl.so
 // that the back end uses. Groups and reductions are those of the other fake of
 // collectives (FakeNccl.cpp), under HCCL's names, numbers and rules: there is
-// no f64 and no average, and nobody sends to itself.
+// no f64, no average, no product of bf16, and nobody sends to itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,6 +74,11 @@ int reductionOf(int how) {
   static const int reductions[] = {nccl::Sum, nccl::Prod, nccl::Max, nccl::Min};
   return how >= hccl::Sum && how <= hccl::Min ? reductions[how] : -1;
 }
+/// Unsigned bytes only move, and of bf16 there is no product.
+bool reduces(int type, int how) {
+  return typeOf(type) >= 0 && reductionOf(how) >= 0 && type != hccl::Uint8 &&
+         !(type == hccl::Bfloat16 && how == hccl::Prod);
+}
 int convert(int result) { return result == 0 ? 0 : Internal; }
 
 } // namespace
@@ -109,7 +114,7 @@ FAKE int HcclAllGather(void *in, void *out, uint64_t count, int type,
 }
 FAKE int HcclAllReduce(void *in, void *out, uint64_t count, int type, int how,
                        hccl::Comm comm, hccl::Stream stream) {
-  return typeOf(type) < 0 || reductionOf(how) < 0
+  return !reduces(type, how)
              ? refuse("no such element type or reduction")
              : convert(ncclAllReduce(in, out, count, typeOf(type),
                                      reductionOf(how), commOf(comm).inner,
@@ -125,7 +130,7 @@ FAKE int HcclBroadcast(void *buffer, uint64_t count, int type, uint32_t root,
 }
 FAKE int HcclReduceScatter(void *in, void *out, uint64_t count, int type,
                            int how, hccl::Comm comm, hccl::Stream stream) {
-  return typeOf(type) < 0 || reductionOf(how) < 0
+  return !reduces(type, how)
              ? refuse("no such element type or reduction")
              : convert(ncclReduceScatter(in, out, count, typeOf(type),
                                          reductionOf(how), commOf(comm).inner,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Callable
@@ -11,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import Outcome, command_of
 
-from hyperparallel.cli.main import main
 from hyperparallel.enums import Role
 from hyperparallel.frontend.artifact import ArgumentInfo, BlockInfo, ImportedModel, ResultInfo
 
@@ -51,25 +50,7 @@ def model_dir(tmp_path: Path) -> Path:
     return directory
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a command left behind."""
-
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def hp(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """Run ``hp`` in this process."""
-
-    def run(*words: object) -> Outcome:
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(word) for word in words])
-        captured = capfd.readouterr()
-        code = ended.value.code
-        return Outcome(code if isinstance(code, int) else 1, captured.out, captured.err)
-
-    return run
+    return command_of(capfd)
