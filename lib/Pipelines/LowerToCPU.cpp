@@ -114,8 +114,7 @@ void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
       bufferization::createOptimizeAllocationLivenessPass());
   manager.addPass(createConvertBufferizationToMemRefPass());
   // How long buffers live follows from who waits for whom.
-  if (kernels != KernelKind::Fragments)
-    manager.addPass(stream::createAssignStreamsPass());
+  manager.addPass(stream::createAssignStreamsPass());
   manager.addPass(offload::createAssignMemoryPass());
   manager.addPass(offload::createVerifyMemoryPass());
   manager.addPass(stream::createVerifyStreamsPass());

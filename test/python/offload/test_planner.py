@@ -131,6 +131,30 @@ def test_a_clean_storage_leaves_for_nothing() -> None:
     assert (plan.seconds, plan.bytes_out, plan.bytes_in) == (30.0, 0, 50)
     written = dataclasses.replace(problem, operations=(Operation(5.0, writes=(0,)), Operation(20.0, writes=(1,))))
     assert offload.plan(written).bytes_out == 50
+    # Without a copy below it is stored, though nothing writes it.
+    assert (
+        offload.plan(dataclasses.replace(problem, storages=(Storage(50, persistent=True), Storage(100)))).bytes_out
+        == 50
+    )
+
+
+def test_a_copy_below_is_stale_once_it_is_written() -> None:
+    """Storage 0 leaves twice; where it is written in between it is copied out again, where it is read it is not."""
+
+    def step(writes: bool) -> Problem:
+        between = Operation(5.0, writes=(0,)) if writes else Operation(5.0, reads=(0,))
+        ops = (Operation(5.0, writes=(0,)), Operation(5.0, writes=(1,)), between)
+        return Problem(
+            (*ops, Operation(5.0, writes=(2,)), Operation(5.0, reads=(0,))),
+            (Storage(50), Storage(100), Storage(100)),
+            100,
+            (HOST,),
+        )
+
+    clean, stale = offload.plan(step(writes=False)), offload.plan(step(writes=True))
+    assert [spill.clean for spill in clean.spills] == [False, True]
+    assert [spill.clean for spill in stale.spills] == [False, False]
+    assert (clean.bytes_out, stale.bytes_out) == (50, 100)
 
 
 def test_state_that_may_start_below_stays_there() -> None:
