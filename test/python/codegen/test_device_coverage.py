@@ -131,8 +131,8 @@ OPS: dict[str, tuple[str, str]] = {
         + generic(
             affine("i, j", "i", "i, j"),
             "pp",
-            f"ins(%at : tensor<8xindex>) outs(%wide : {WIDE})",
-            "^bb0(%n: index, %c: f32):\n%j = linalg.index 1 : index\n"
+            f"ins(%numbers : tensor<8xi64>) outs(%wide : {WIDE})",
+            "^bb0(%n64: i64, %c: f32):\n%j = linalg.index 1 : index\n%n = arith.index_cast %n64 : i64 to index\n"
             f"%r = tensor.extract %x[%n, %j] : {WIDE}\nlinalg.yield %r : f32",
             WIDE,
         ),
@@ -145,7 +145,7 @@ OPS: dict[str, tuple[str, str]] = {
     "all-reduce": (f'%y = hypershard.all_reduce %x over @mesh {{"d"}} <sum> : {WIDE} -> {WIDE}', WIDE),
     "a loop as long as a value says": (
         "%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n"
-        "%n = tensor.extract %at[%c0] : tensor<8xindex>\n"
+        "%n64 = tensor.extract %numbers[%c0] : tensor<8xi64>\n%n = arith.index_cast %n64 : i64 to index\n"
         f"%y = scf.for %i = %c0 to %n step %c1 iter_args(%wide1 = %x) -> {WIDE} {{\n%z = "
         + elementwise("%r = math.exp %a : f32").replace("ins(%x", "ins(%wide1")
         + f"\nscf.yield %z : {WIDE}\n}}",
@@ -159,7 +159,7 @@ def counted(name: str, folder: Path) -> tuple[int, int, int, int]:
     body, result = OPS[name]
     text = (
         'hypershard.mesh @mesh = <["d"=2]>\n'
-        f"func.func @main(%x: {WIDE}, %w: tensor<16x8xf32>, %bias: tensor<8xf32>, %at: tensor<8xindex>, "
+        f"func.func @main(%x: {WIDE}, %w: tensor<16x8xf32>, %bias: tensor<8xf32>, "
         f"%numbers: tensor<8xi64>) -> {result} {{\n{CONSTANTS}\n"
         f"%wide0 = linalg.fill ins(%zero : f32) outs(%wide : {WIDE}) -> {WIDE}\n{body}\nreturn %y : {result}\n}}"
     )
