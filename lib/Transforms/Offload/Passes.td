@@ -143,7 +143,8 @@ def VerifyTiersPass : Pass<"offload-verify-tiers", "ModuleOp"> {
   let summary = "Check that only copies touch what is not on the device";
   let description = [{
     After phase 6: a tensor in a tier is an operand or result of `offload` ops,
-    of slices, calls, functions, loops, branches and their terminators alone, and no
+    of slices, calls, functions, loops, branches and their terminators alone, a
+    result that updates an argument (`hp.updates`) is in the argument's tier, and no
     decision of a plan is left unwritten.
   }];
 }

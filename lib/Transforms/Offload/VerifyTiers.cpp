@@ -3,9 +3,12 @@
 //===----------------------------------------------------------------------===//
 // An op may have a tensor in a tier as operand or result if it is of the
 // offload dialect or hands values on unread: slices, calls, returns, and the
-// ops and terminators of control flow. One walk.
+// ops and terminators of control flow. An argument and its next value are one
+// storage, and so in one tier. One walk.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/Offload/Passes.h"
+
+#include "lib/Analysis/StateUpdates.h"
 
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -35,7 +38,35 @@ static bool handsOn(Operation *op) {
          op->hasTrait<OpTrait::ReturnLike>();
 }
 
+static std::string describeTier(TierAttr tier) {
+  return tier ? "in tier \"" + tier.getName().str() + "\"" : "on the device";
+}
+
+/// What an argument gives its memory to is where the argument is.
+static LogicalResult verifyUpdates(FunctionOpInterface function) {
+  for (auto [result, argument] : llvm::enumerate(getUpdatedArguments(function)))
+    if (argument) {
+      TierAttr wanted =
+          offload::getTier(function.getArgumentTypes()[*argument]);
+      TierAttr got = offload::getTier(function.getResultTypes()[result]);
+      if (wanted == got)
+        continue;
+      InFlightDiagnostic error =
+          function.emitError("expected result ")
+          << result << " to be " << describeTier(wanted) << ", as the argument "
+          << function.getResultAttr(result, kUpdatesAttrName)
+          << " that it updates, but got one " << describeTier(got);
+      error.attachNote() << "move it there before it is returned, or take the "
+                            "argument from where the result goes";
+      return error;
+    }
+  return success();
+}
+
 static LogicalResult verifyOp(Operation *op) {
+  if (auto function = dyn_cast<FunctionOpInterface>(op))
+    if (failed(verifyUpdates(function)))
+      return failure();
   if (auto function = dyn_cast<FunctionOpInterface>(op);
       function && op->hasAttr(OffloadDialect::kMovesAttrName))
     return op->emitError("expected the moves of the plan to be written; run "

@@ -13,10 +13,13 @@ func.func @main(%w: !pool, %x: tensor<4x3xbf16>) -> (tensor<4x3xbf16>, !pool) {
   // CHECK: %[[GONE:.*]] = memref.alloc() {alignment = 64 : i64} : memref<4x3xbf16, #offload.tier<pool>>
   // CHECK: %[[STORE:.*]] = call @store(%{{.*}}, %[[GONE]], %{{.*}})
   %s = offload.store %x : tensor<4x3xbf16> -> <!pool>
-  // CHECK: call @wait_for_copy{{.*}}(%[[COPY]], %{{.*}}, %[[TO]])
+  // The source is used until the copy has ended (case 2).
+  // CHECK: %[[READ:.*]] = bufferization.to_buffer %[[W]] read_only
+  // CHECK: call @wait_for_copy{{.*}}(%[[COPY]], %[[READ]], %[[TO]])
   // CHECK: %[[D:.*]] = bufferization.to_tensor %[[TO]] restrict writable
   %d = offload.wait %f : <tensor<4x3xbf16>>
-  // CHECK: call @wait_for_copy{{.*}}(%[[STORE]], %{{.*}}, %[[GONE]])
+  // CHECK: %[[SAVED:.*]] = bufferization.to_buffer %[[X]] read_only
+  // CHECK: call @wait_for_copy{{.*}}(%[[STORE]], %[[SAVED]], %[[GONE]])
   // CHECK: %[[H:.*]] = bufferization.to_tensor %[[GONE]] restrict writable
   %h = offload.wait %s : <!pool>
   // CHECK-NOT: offload.detach

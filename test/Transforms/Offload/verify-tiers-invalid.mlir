@@ -22,3 +22,25 @@ func.func @result() -> tensor<4xf32, #offload.tier<pool>> {
 func.func @planned(%x: tensor<4xf32>) attributes {offload.moves = []} {
   return
 }
+
+// -----
+
+// An argument on the device gives its memory to a result in a tier (case 11), and the other way round.
+// expected-error @below {{expected result 1 to be on the device, as the argument "w" that it updates, but got one in tier "pool"}}
+// expected-note @below {{move it there before it is returned, or take the argument from where the result goes}}
+func.func @donated(%x: tensor<4xf32>, %w: tensor<4xf32> {hp.name = "w", hp.role = "parameter"})
+    -> (tensor<4xf32>, tensor<4xf32, #offload.tier<pool>> {hp.updates = "w"}) {
+  %new = linalg.exp ins(%w : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
+  %f = offload.store %new : tensor<4xf32> -> <tensor<4xf32, #offload.tier<pool>>>
+  %below = offload.wait %f : <tensor<4xf32, #offload.tier<pool>>>
+  return %x, %below : tensor<4xf32>, tensor<4xf32, #offload.tier<pool>>
+}
+
+// -----
+
+// expected-error @below {{expected result 0 to be in tier "pool", as the argument "w" that it updates, but got one on the device}}
+// expected-note @below {{move it there before it is returned, or take the argument from where the result goes}}
+func.func @fetched(%x: tensor<4xf32>, %w: tensor<4xf32, #offload.tier<pool>> {hp.name = "w", hp.role = "parameter"})
+    -> (tensor<4xf32> {hp.updates = "w"}) {
+  return %x : tensor<4xf32>
+}

@@ -131,6 +131,30 @@ def test_a_clean_storage_leaves_for_nothing() -> None:
     assert (plan.seconds, plan.bytes_out, plan.bytes_in) == (30.0, 0, 50)
     written = dataclasses.replace(problem, operations=(Operation(5.0, writes=(0,)), Operation(20.0, writes=(1,))))
     assert offload.plan(written).bytes_out == 50
+    # Without a copy below it is stored, though nothing writes it.
+    assert (
+        offload.plan(dataclasses.replace(problem, storages=(Storage(50, persistent=True), Storage(100)))).bytes_out
+        == 50
+    )
+
+
+def test_a_copy_below_is_stale_once_it_is_written() -> None:
+    """Storage 0 leaves twice; where it is written in between it is copied out again, where it is read it is not."""
+
+    def step(writes: bool) -> Problem:
+        between = Operation(5.0, writes=(0,)) if writes else Operation(5.0, reads=(0,))
+        ops = (Operation(5.0, writes=(0,)), Operation(5.0, writes=(1,)), between)
+        return Problem(
+            (*ops, Operation(5.0, writes=(2,)), Operation(5.0, reads=(0,))),
+            (Storage(50), Storage(100), Storage(100)),
+            100,
+            (HOST,),
+        )
+
+    clean, stale = offload.plan(step(writes=False)), offload.plan(step(writes=True))
+    assert [spill.clean for spill in clean.spills] == [False, True]
+    assert [spill.clean for spill in stale.spills] == [False, False]
+    assert (clean.bytes_out, stale.bytes_out) == (50, 100)
 
 
 def test_state_that_may_start_below_stays_there() -> None:
@@ -199,8 +223,10 @@ def test_alignment_and_chunks() -> None:
     assert offload.plan(aligned).resident == (64, 128, 64, 0)
     slow = Tier("host", 1000, Link(10.0, latency=1.0), Link(10.0, latency=1.0))
     assert offload.plan(dataclasses.replace(THREE, tiers=(slow,))).seconds == 42
-    # Five chunks each way, each with the latency.
-    assert offload.plan(dataclasses.replace(THREE, tiers=(slow,), chunk_bytes=10)).seconds == 50
+    # Five chunks each way, each with the latency; then only those on the way back.
+    through = Link(10.0, latency=1.0, staging=10)
+    assert offload.plan(dataclasses.replace(THREE, tiers=(Tier("host", 1000, through, through),))).seconds == 50
+    assert offload.plan(dataclasses.replace(THREE, tiers=(Tier("host", 1000, slow.out, through),))).seconds == 46
 
 
 def test_copies_of_one_slot_share_a_latency() -> None:
