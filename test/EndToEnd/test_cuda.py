@@ -12,6 +12,7 @@ import pytest
 from bf16_training import assert_near_exact, sgd_in_bf16
 from gpu_models import ROOT, Case, assert_alike, case, in_half, reports, sizes_of, without_calls
 
+from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import compile_model
 from hyperparallel.compiled import CompiledProgram
 from hyperparallel.errors import RuntimeFailure
