@@ -407,23 +407,26 @@ LogicalResult SegmentAttr::verify(EmitError emitError, StringRef name,
 
 Attribute LinkAttr::parse(AsmParser &parser, Type) {
   std::string from, to;
-  Quantity latency, bandwidth;
+  Quantity latency, bandwidth, staging(0);
   SmallVector<StringAttr> shared;
   SMLoc loc = parser.getCurrentLocation();
   Field fields[] = {number(parser, "latency", latency),
                     number(parser, "bandwidth", bandwidth),
+                    number(parser, "staging", staging, /*optional=*/true),
                     names(parser, "shared", shared)};
   if (parser.parseLess() || parser.parseString(&from) || parser.parseArrow() ||
       parser.parseString(&to) || parseFields(parser, fields))
     return {};
   return parser.getChecked<LinkAttr>(loc, parser.getContext(), from, to,
-                                     latency, bandwidth, shared);
+                                     latency, bandwidth, staging, shared);
 }
 
 void LinkAttr::print(AsmPrinter &printer) const {
   raw_ostream &os = printer.getStream();
   os << '<' << Quoted{getFrom()} << " -> " << Quoted{getTo()}
      << ", latency = " << getLatency() << ", bandwidth = " << getBandwidth();
+  if (getStaging() > 0)
+    os << ", staging = " << getStaging();
   if (!getShared().empty()) {
     os << ", shared = ";
     printNames(printer, getShared());
@@ -433,13 +436,21 @@ void LinkAttr::print(AsmPrinter &printer) const {
 
 LogicalResult LinkAttr::verify(EmitError emitError, StringRef from,
                                StringRef to, Quantity latency,
-                               Quantity bandwidth,
+                               Quantity bandwidth, Quantity staging,
                                ArrayRef<StringAttr> shared) {
   std::string link = ("link \"" + from + "\" -> \"" + to + "\"").str();
   if (failed(verifyNotNegative(emitError, "the latency of " + link, latency)) ||
-      failed(verifyPositive(emitError, "the bandwidth of " + link, bandwidth)))
+      failed(
+          verifyPositive(emitError, "the bandwidth of " + link, bandwidth)) ||
+      failed(verifyNotNegative(emitError, "the staging of " + link, staging)))
     return failure();
   return verifyOnce(emitError, link, shared);
+}
+
+int64_t LinkAttr::getNumChunks(double bytes) const {
+  double staging = getStaging();
+  return staging > 0 && bytes > staging ? int64_t(std::ceil(bytes / staging))
+                                        : 1;
 }
 
 #define GET_ATTRDEF_CLASSES

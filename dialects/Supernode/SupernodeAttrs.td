@@ -132,14 +132,26 @@ def Supernode_LinkAttr : Supernode_Attr<"Link", "link"> {
   let description = [{
     `<"dram" -> "hbm", latency = 1.5e-6, bandwidth = 9.8e10, shared =
     ["port"]>`: a copy of n bytes takes latency + n / bandwidth when it is alone
-    on its segments. `"hbm" -> "hbm"` is a copy between devices. C1: latency is
-    not negative, bandwidth is positive; C2: no segment twice.
+    on its segments. `"hbm" -> "hbm"` is a copy between devices.
+
+    With `staging = 4.0e6`, copies of a device go through a buffer of that many
+    bytes, which lies in the tier below: in chunks, each with the latency.
+    Planners take the buffer off what a device has of that tier. (A runtime that
+    keeps what it moves in page-locked memory needs none.)
+
+    C1: latency is not negative, bandwidth is positive, staging is not negative
+    (0 if not given); C2: no segment twice.
   }];
   let parameters = (ins
     StringRefParameter<"source tier">:$from,
     StringRefParameter<"target tier">:$to,
     Supernode_Quantity<"s">:$latency, Supernode_Quantity<"bytes/s">:$bandwidth,
+    Supernode_Quantity<"bytes">:$staging,
     OptionalArrayRefParameter<"::mlir::StringAttr">:$shared);
+  let extraClassDeclaration = [{
+    /// Chunks in which that many bytes are copied; at least one.
+    int64_t getNumChunks(double bytes) const;
+  }];
 }
 
 def Supernode_MachineAttr : Supernode_Attr<"Machine", "machine"> {

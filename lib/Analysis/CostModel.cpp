@@ -496,7 +496,8 @@ std::optional<double> CostModel::getTransferSeconds(StringRef from,
       bandwidth = std::min(bandwidth, segment.getBandwidth() /
                                           std::max<int64_t>(sharing, 1));
     }
-  return link.getLatency() + bytes / bandwidth;
+  return link.getLatency() * double(link.getNumChunks(bytes)) +
+         bytes / bandwidth;
 }
 
 CommunicationParameters CostModel::getCommunicationParameters() const {

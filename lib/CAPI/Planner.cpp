@@ -31,13 +31,11 @@ static void hand(const std::string &text, MlirStringCallback callback,
 }
 
 HpPlanner hpPlannerCreate(int64_t capacity, int64_t alignment,
-                          int64_t minimumBytes, int64_t chunkBytes,
-                          double memoryBandwidth) {
+                          int64_t minimumBytes, double memoryBandwidth) {
   auto *planner = new Planner;
   planner->problem.capacity = capacity;
   planner->problem.alignment = alignment;
   planner->problem.minimumBytes = minimumBytes;
-  planner->problem.chunkBytes = chunkBytes;
   planner->problem.memoryBandwidth = memoryBandwidth;
   return {planner};
 }
@@ -51,7 +49,7 @@ void hpPlannerAddSegment(HpPlanner planner, double bandwidth) {
 void hpPlannerAddTier(HpPlanner planner, int64_t capacity, HpPlannerLink out,
                       HpPlannerLink in) {
   auto link = [](HpPlannerLink link) {
-    return Link{link.latency, link.bandwidth, link.segment};
+    return Link{link.latency, link.bandwidth, link.segment, link.stagingBytes};
   };
   unwrap(planner)->problem.tiers.push_back({capacity, link(out), link(in)});
 }

@@ -33,6 +33,7 @@ typedef struct {
 typedef struct {
   double latency, bandwidth;
   int32_t segment;
+  int64_t stagingBytes;
 } HpPlannerLink;
 
 typedef struct {
@@ -96,7 +97,6 @@ typedef struct {
 MLIR_CAPI_EXPORTED HpPlanner hpPlannerCreate(int64_t capacity,
                                              int64_t alignment,
                                              int64_t minimumBytes,
-                                             int64_t chunkBytes,
                                              double memoryBandwidth);
 MLIR_CAPI_EXPORTED void hpPlannerDestroy(HpPlanner planner);
 MLIR_CAPI_EXPORTED void hpPlannerAddSegment(HpPlanner planner,

@@ -323,11 +323,12 @@ bool hpAttributeIsALink(MlirAttribute attr) {
 
 MlirAttribute hpLinkAttrGet(MlirLocation loc, MlirStringRef from,
                             MlirStringRef to, double latency, double bandwidth,
-                            intptr_t numShared, const MlirStringRef *shared) {
+                            double staging, intptr_t numShared,
+                            const MlirStringRef *shared) {
   MLIRContext *context = unwrap(loc).getContext();
   return wrap(LinkAttr::getChecked(
       emitAt(loc), context, unwrap(from), unwrap(to), Quantity(latency),
-      Quantity(bandwidth),
+      Quantity(bandwidth), Quantity(staging),
       ArrayRef(unwrapStrings(context, numShared, shared))));
 }
 
@@ -345,6 +346,10 @@ double hpLinkAttrGetLatency(MlirAttribute attr) {
 
 double hpLinkAttrGetBandwidth(MlirAttribute attr) {
   return cast<LinkAttr>(unwrap(attr)).getBandwidth();
+}
+
+double hpLinkAttrGetStaging(MlirAttribute attr) {
+  return cast<LinkAttr>(unwrap(attr)).getStaging();
 }
 
 intptr_t hpLinkAttrGetNumShared(MlirAttribute attr) {

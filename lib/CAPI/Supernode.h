@@ -97,13 +97,18 @@ MLIR_CAPI_EXPORTED double hpSegmentAttrGetBandwidth(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirStringRef hpSegmentAttrGetWithin(MlirAttribute attr);
 
 MLIR_CAPI_EXPORTED bool hpAttributeIsALink(MlirAttribute attr);
-MLIR_CAPI_EXPORTED MlirAttribute hpLinkAttrGet(
-    MlirLocation loc, MlirStringRef from, MlirStringRef to, double latency,
-    double bandwidth, intptr_t numShared, const MlirStringRef *shared);
+/** `staging` is 0 if there is no buffer. */
+MLIR_CAPI_EXPORTED MlirAttribute hpLinkAttrGet(MlirLocation loc,
+                                               MlirStringRef from,
+                                               MlirStringRef to, double latency,
+                                               double bandwidth, double staging,
+                                               intptr_t numShared,
+                                               const MlirStringRef *shared);
 MLIR_CAPI_EXPORTED MlirStringRef hpLinkAttrGetFrom(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirStringRef hpLinkAttrGetTo(MlirAttribute attr);
 MLIR_CAPI_EXPORTED double hpLinkAttrGetLatency(MlirAttribute attr);
 MLIR_CAPI_EXPORTED double hpLinkAttrGetBandwidth(MlirAttribute attr);
+MLIR_CAPI_EXPORTED double hpLinkAttrGetStaging(MlirAttribute attr);
 MLIR_CAPI_EXPORTED intptr_t hpLinkAttrGetNumShared(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirStringRef hpLinkAttrGetShared(MlirAttribute attr,
                                                      intptr_t index);

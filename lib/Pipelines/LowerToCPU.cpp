@@ -114,8 +114,7 @@ void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
       bufferization::createOptimizeAllocationLivenessPass());
   manager.addPass(createConvertBufferizationToMemRefPass());
   // How long buffers live follows from who waits for whom.
-  if (kernels != KernelKind::Fragments)
-    manager.addPass(stream::createAssignStreamsPass());
+  manager.addPass(stream::createAssignStreamsPass());
   manager.addPass(offload::createAssignMemoryPass());
   manager.addPass(offload::createVerifyMemoryPass());
   manager.addPass(stream::createVerifyStreamsPass());
@@ -145,6 +144,14 @@ void addLoopPasses(OpPassManager &manager) {
   cleanUp(manager);
 }
 
+/// As far as everything that is allocated is there.
+static void buildMeasureMemoryPipeline(OpPassManager &manager) {
+  addTensorPasses(manager);
+  addBufferPasses(manager, KernelKind::Loops);
+  manager.addPass(createConvertContractionsToRuntime());
+  manager.addPass(createMeasureBuffers());
+}
+
 void buildLowerToCPUPipeline(OpPassManager &manager) {
   addTensorPasses(manager, KernelKind::Loops);
   addBufferPasses(manager, KernelKind::Loops);
@@ -155,6 +162,10 @@ void registerLowerToCPUPipeline() {
   PassPipelineRegistration<>(
       "hp-fuse", "Make one op of what will be one kernel",
       [](OpPassManager &manager) { buildFusePipeline(manager); });
+  PassPipelineRegistration<>(
+      "hp-measure-memory",
+      "Lower the program of one device until it is known what it allocates",
+      [](OpPassManager &manager) { buildMeasureMemoryPipeline(manager); });
   PassPipelineRegistration<>(
       "hp-lower-to-cpu",
       "Lower the program of one device to the LLVM dialect and the runtime",

@@ -37,8 +37,8 @@ Copies::Copies(const Problem &problem) : problem(problem) {
 void Copies::issue(uint32_t link, int64_t bytes, bool joined, double *start,
                    double *end) {
   Queue &queue = queues[link];
-  double latency =
-      queue.link->latency * double(problem.chunks(bytes) - (joined ? 1 : 0));
+  double latency = queue.link->latency *
+                   double(queue.link->chunks(bytes) - (joined ? 1 : 0));
   if (!isShared) {
     *start = std::max(time, queue.free);
     *end = queue.free =

@@ -39,17 +39,30 @@ static void share(std::vector<Wait> waits, const std::vector<double> &begins,
   }
 }
 
+/// Bytes per second at which copies of a storage fit into that time, their
+/// latencies too; 0 if none are fast enough.
+static double breakEven(const Problem &problem, uint32_t storage, uint32_t tier,
+                        int ways, double seconds) {
+  int64_t bytes = problem.storages[storage].bytes;
+  if (tier < problem.tiers.size() && ways > 0) {
+    const Tier &below = problem.tiers[tier];
+    seconds -= below.in.latency * double(below.in.chunks(bytes));
+    if (ways > 1)
+      seconds -= below.out.latency * double(below.out.chunks(bytes));
+  }
+  return seconds > 0 ? ways * double(bytes) / seconds : 0;
+}
+
 static GapReport describe(const Problem &problem, const Execution &run,
                           uint32_t storage, int32_t after, int32_t before,
-                          int ways) {
+                          uint32_t tier, int ways) {
   int32_t slots = int32_t(run.start.size());
   GapReport report{storage, after, before};
   double end = before < slots ? run.start[before]
                               : run.seconds + run.start[before - slots];
   report.gapSeconds = std::max(0.0, end - (after < 0 ? 0 : run.end[after]));
-  if (report.gapSeconds > 0)
-    report.breakEvenBandwidth =
-        ways * double(problem.storages[storage].bytes) / report.gapSeconds;
+  report.breakEvenBandwidth =
+      breakEven(problem, storage, tier, ways, report.gapSeconds);
   return report;
 }
 
@@ -63,7 +76,7 @@ mlir::hyperparallel::planner::explainSpills(const Problem &problem,
   for (uint32_t s = 0; s < plan.spills.size(); ++s) {
     const Spill &spill = plan.spills[s];
     reports.push_back(describe(problem, run, spill.storage, spill.after,
-                               spill.before,
+                               spill.before, spill.tier,
                                int(spill.copiesOut()) + int(spill.copiesIn())));
     if (spill.copiesOut()) {
       reports[s].copySeconds += run.outEnd[s] - run.outStart[s];
@@ -92,7 +105,7 @@ static bool findLongest(const Problem &problem, const Execution &run,
   int ways = problem.storages[storage].clean ? 1 : 2;
   for (uint32_t g = begin; g < end; ++g) {
     GapReport report = describe(problem, run, storage, lifetimes.gaps[g].after,
-                                lifetimes.gaps[g].before, ways);
+                                lifetimes.gaps[g].before, /*tier=*/0, ways);
     if (g == begin || report.gapSeconds > longest.gapSeconds)
       longest = report;
   }
@@ -141,10 +154,8 @@ mlir::hyperparallel::planner::explainStorages(const Problem &problem,
     report.gap.copySeconds = copies;
     report.gap.exposedSeconds = exposed;
     report.gap.hiddenSeconds = std::max(0.0, copies - exposed);
-    if (report.gap.gapSeconds > 0)
-      report.gap.breakEvenBandwidth = (isStored ? 2 : 1) *
-                                      double(problem.storages[storage].bytes) /
-                                      report.gap.gapSeconds;
+    report.gap.breakEvenBandwidth = breakEven(
+        problem, storage, report.tier, isStored ? 2 : 1, report.gap.gapSeconds);
     reports.push_back(report);
   }
   return reports;

@@ -59,9 +59,8 @@ std::string mlir::hyperparallel::planner::findFault(const Problem &problem) {
     return "expected a capacity of at least 0 bytes";
   if (problem.alignment < 1)
     return "expected an alignment of at least 1";
-  if (problem.minimumBytes < 0 || problem.chunkBytes < 0 ||
-      !isAmount(problem.memoryBandwidth))
-    return "expected no negative block, chunk or bandwidth";
+  if (problem.minimumBytes < 0 || !isAmount(problem.memoryBandwidth))
+    return "expected no negative block or bandwidth";
   for (double segment : problem.segments)
     if (!(segment > 0))
       return "expected segments to have a positive bandwidth";

@@ -63,6 +63,15 @@ struct Link {
   double bandwidth = 0;
   /// Number of the segment that it shares with other links, or -1.
   int32_t segment = -1;
+  /// Bytes of the buffer that transfers go through in chunks; 0: none. Whoever
+  /// describes the tier has taken it off the tier's capacity.
+  int64_t stagingBytes = 0;
+
+  int64_t chunks(int64_t bytes) const {
+    return stagingBytes > 0 && bytes > 0
+               ? (bytes + stagingBytes - 1) / stagingBytes
+               : 1;
+  }
 };
 
 /// Memory below the device's: nearer tiers first.
@@ -86,20 +95,15 @@ struct Problem {
   int64_t minimumBytes = 0;
   /// Sizes are rounded up to a multiple of this.
   int64_t alignment = 1;
-  /// The most bytes that one chunk of a transfer has; 0: any number.
-  int64_t chunkBytes = 0;
 
   int64_t alignedBytes(uint32_t storage) const {
     int64_t bytes = storages[storage].bytes;
     return (bytes + alignment - 1) / alignment * alignment;
   }
-  int64_t chunks(int64_t bytes) const {
-    return chunkBytes > 0 && bytes > 0 ? (bytes + chunkBytes - 1) / chunkBytes
-                                       : 1;
-  }
   /// Of a transfer that is alone on its segment.
   double seconds(const Link &link, int64_t bytes) const {
-    return link.latency * double(chunks(bytes)) + double(bytes) / rate(link);
+    return link.latency * double(link.chunks(bytes)) +
+           double(bytes) / rate(link);
   }
   double rate(const Link &link) const {
     return link.segment < 0 || segments[link.segment] > link.bandwidth

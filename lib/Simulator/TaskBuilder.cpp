@@ -361,8 +361,9 @@ LogicalResult TaskBuilder::describeCopy(Operation *op, const Movement &movement,
   task.stream = getStream(inwards ? StreamKind::H2D : StreamKind::D2H,
                           source.getName() + Twine(" -> ") + target.getName());
   // What follows another copy without an op between is submitted with it.
-  task.seconds =
-      submitted.insert(task.stream).second ? double(link.getLatency()) : 0.0;
+  bool isJoined = !submitted.insert(task.stream).second;
+  task.seconds = link.getLatency() *
+                 double(link.getNumChunks(movement.bytes) - (isJoined ? 1 : 0));
   task.rate = link.getBandwidth();
   resources.useLink(task.uses, link, program.devices);
   resources.useTier(task.uses, source, program.devices);

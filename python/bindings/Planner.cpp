@@ -19,7 +19,7 @@ static void append(MlirStringRef part, void *data) {
 
 namespace {
 
-using Link = std::tuple<double, double, int32_t>;
+using Link = std::tuple<double, double, int32_t, int64_t>;
 using SpillTuple = std::tuple<uint32_t, int32_t, int32_t, int32_t, int32_t,
                               uint32_t, bool, bool, int32_t>;
 
@@ -30,8 +30,8 @@ using ReportTuple = std::tuple<uint32_t, int, uint32_t, int32_t, int32_t,
 class Planner {
 public:
   Planner(int64_t capacity, int64_t alignment, int64_t minimumBytes,
-          int64_t chunkBytes, double memoryBandwidth)
-      : self(hpPlannerCreate(capacity, alignment, minimumBytes, chunkBytes,
+          double memoryBandwidth)
+      : self(hpPlannerCreate(capacity, alignment, minimumBytes,
                              memoryBandwidth)) {}
   Planner(const Planner &) = delete;
   ~Planner() { hpPlannerDestroy(self); }
@@ -40,7 +40,7 @@ public:
   void addTier(int64_t capacity, const Link &out, const Link &in) {
     auto link = [](const Link &link) {
       return HpPlannerLink{std::get<0>(link), std::get<1>(link),
-                           std::get<2>(link)};
+                           std::get<2>(link), std::get<3>(link)};
     };
     hpPlannerAddTier(self, capacity, link(out), link(in));
     ++numTiers;
@@ -205,9 +205,9 @@ static std::string findOverlap(const std::vector<BufferTuple> &buffers,
 
 void hyperparallel::bindPlanner(nb::module_ &m) {
   nb::class_<Planner>(m, "Planner", "See hyperparallel.offload.")
-      .def(nb::init<int64_t, int64_t, int64_t, int64_t, double>(),
-           nb::arg("capacity"), nb::arg("alignment"), nb::arg("minimum_bytes"),
-           nb::arg("chunk_bytes"), nb::arg("memory_bandwidth"))
+      .def(nb::init<int64_t, int64_t, int64_t, double>(), nb::arg("capacity"),
+           nb::arg("alignment"), nb::arg("minimum_bytes"),
+           nb::arg("memory_bandwidth"))
       .def("add_segment", &Planner::addSegment, nb::arg("bandwidth"))
       .def("add_tier", &Planner::addTier, nb::arg("capacity"), nb::arg("out"),
            nb::arg("in_"))

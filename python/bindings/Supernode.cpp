@@ -284,16 +284,18 @@ static void bindLink(nb::module_ &m) {
           "get",
           [](nb::object cls, const std::string &from, const std::string &to,
              double latency, double bandwidth, const Strings &shared,
-             MlirContext context) {
+             double staging, MlirContext context) {
             std::vector<MlirStringRef> sharedRefs = refs(shared);
             return cls(checked(context, [&](MlirLocation loc) {
               return hpLinkAttrGet(loc, ref(from), ref(to), latency, bandwidth,
-                                   sharedRefs.size(), sharedRefs.data());
+                                   staging, sharedRefs.size(),
+                                   sharedRefs.data());
             }));
           },
           nb::arg("cls"), nb::arg("source"), nb::arg("target"),
           nb::arg("latency"), nb::arg("bandwidth"),
-          nb::arg("shared") = Strings(), nb::arg("context") = nb::none(),
+          nb::arg("shared") = Strings(), nb::arg("staging") = 0.0,
+          nb::arg("context") = nb::none(),
           "A one-way link between memory tiers.")
       .def_property_readonly(
           "source",
@@ -303,6 +305,7 @@ static void bindLink(nb::module_ &m) {
           [](MlirAttribute self) { return str(hpLinkAttrGetTo(self)); })
       .def_property_readonly("latency", hpLinkAttrGetLatency)
       .def_property_readonly("bandwidth", hpLinkAttrGetBandwidth)
+      .def_property_readonly("staging", hpLinkAttrGetStaging)
       .def_property_readonly("shared", [](MlirAttribute self) {
         return collectStrings(self, hpLinkAttrGetNumShared,
                               hpLinkAttrGetShared);

@@ -79,7 +79,7 @@ def run_compiled(
         after_step: Called after each run with its number, from 1, and the launches, which hold what was updated.
         feed: What the inputs that it names are in each step, instead of ``values``.
         first_step: The steps that were done before, by what the run goes on from.
-        graphs: Let GPUs capture a step the second time, and replay it from then on.
+        graphs: Let GPUs and NPUs capture a step the second time, and replay it from then on.
         tf32: Let GPUs round the operands of products in f32 to 10 bits, which is faster.
 
     Raises:

@@ -8,6 +8,8 @@ the runtime measures again, byte for byte.
 
 A call or a loop is one op to the planner. Where no plan exists, or where one has to wait for copies, the program is
 planned again with iterations and parts of large calls as ops, and the faster plan is kept.
+
+Where there is no plan at all, the error says a memory that is enough: one for which a plan was made and measured.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,10 +39,18 @@ _EXPOSED = 0.01
 _ENOUGH = 0.9
 #: Parts of calls touch this part of the capacity.
 _GRAINS = 8
+#: Memories that are tried to say one that is enough: each at least what the last one was short of, and so much larger.
+_PROBES = 4
+_PROBE_ATTEMPTS = 3
+_GROWTH = 1.15
 _PEAK = "hp.peak_bytes"
 LOWER_TO_CPU = "hp-lower-to-cpu"
 LOWER_TO_DEVICE = "hp-lower-to-device"
 LOWER_TO_FRAGMENTS = "hp-lower-to-fragments"
+#: What stops where it is known what is allocated.
+_MEASURE = {LOWER_TO_CPU: "hp-measure-memory"}
+#: In the note of what offload-plan-transfers refuses.
+_SMALLEST = re.compile(r"(\d+) bytes is the smallest capacity")
 #: hp_tier of hp_runtime.h, in the order of the attribute.
 _TIERS = ("device", "pinned", "host", "file")
 
@@ -63,6 +74,31 @@ class MemoryPlan:
     unplanned_peak_bytes: int
     figures: Mapping[str, Any]
     remarks: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to fit: a program, what its functions allocate, its name in messages, and how it may be planned."""
+
+    program: ir.Module
+    measured: Mapping[str, ir.Attribute]
+    name: str
+    recompute: bool
+    lowering: str
+
+
+class TooLittleMemoryError(CompilationError):
+    """No plan exists.
+
+    Attributes:
+        needed: Bytes of device memory without which there can be none; None if something else is too small.
+    """
+
+    def __init__(
+        self, message: str, *, needed: int | None, diagnostics: Sequence[str] = (), command: str | None = None
+    ) -> None:
+        super().__init__(message, diagnostics=diagnostics, pass_name="offload-plan-transfers", command=command)
+        self.needed = needed
 
 
 def parse_size(text: str) -> int:
@@ -99,7 +135,8 @@ def fit_memory(
         lowering: The pipeline that generates code, and says what it allocates.
 
     Raises:
-        CompilationError: No plan exists; says which op needs how much.
+        TooLittleMemoryError: No plan exists; says which op needs how much, and what is enough.
+        CompilationError: No code can be generated.
     """
     measured = _peaks(module, lowering)
     base = _clone(module)
@@ -107,41 +144,62 @@ def fit_memory(
         machine = supernode.machine_of(module) or machines.load("cpu-supernode")
         capacity = int(next(tier.capacity for tier in machine.tiers if tier.name == machine.groups[0].memory))
     _place(base, placements or {})
+    asked = _Asked(base, measured, name, recompute, lowering)
     found: list[MemoryPlan] = []
-    refusal: CompilationError | None = None
-    for prepare in (
-        "hp-fuse",
-        f"hp-fuse,offload-unroll-loops,canonicalize,cse,offload-split-calls{{grain={max(capacity // _GRAINS, 1)}}}",
-    ):
+    refusals: list[TooLittleMemoryError] = []
+    for prepare in _preparations(capacity):
         try:
-            candidate, peak, figures, remarks = _fit(base, prepare, measured, capacity, name, recompute, lowering)
-        except CompilationError as error:
-            refusal = error
+            candidate, peak, figures, remarks = _fit(asked, prepare, capacity)
+        except TooLittleMemoryError as error:
+            refusals.append(error)
             continue
         found.append(MemoryPlan(candidate, capacity, peak, device_peak(module, measured), figures, remarks))
         if figures["wait_in_s"] + figures["wait_out_s"] <= _EXPOSED * figures["step_s"]:
             break
     if found:
         return min(found, key=lambda plan: plan.figures["step_s"])
-    assert refusal is not None
+    refusal = min(refusals, key=lambda error: error.needed or math.inf)
+    enough = _find_enough(asked, refusal.needed)
+    if enough is not None:
+        refusal.message += f"; {enough} bytes are enough"
     raise refusal
 
 
+def _preparations(capacity: int) -> tuple[str, str]:
+    """Passes before planning: calls and loops as one op each, and in parts."""
+    grain = max(capacity // _GRAINS, 1)
+    return (
+        "hp-fuse",
+        f"hp-fuse,offload-unroll-loops,canonicalize,cse,offload-split-calls{{grain={grain}}}",
+    )
+
+
+def _find_enough(asked: _Asked, needed: int | None) -> int | None:
+    """A memory near the smallest for which there is a plan, from one that is known to be needed; None if none is found."""
+    for _ in range(_PROBES):
+        if needed is None:
+            return None
+        short: list[int] = []
+        for prepare in _preparations(needed):
+            try:
+                _fit(asked, prepare, needed, _PROBE_ATTEMPTS)
+            except TooLittleMemoryError as error:
+                short += [] if error.needed is None else [error.needed]
+            else:
+                return needed
+        needed = max(min(short), int(needed * _GROWTH)) if short else None
+    return None
+
+
 def _fit(
-    base: ir.Module,
-    prepare: str,
-    measured: Mapping[str, ir.Attribute],
-    capacity: int,
-    name: str,
-    recompute: bool,
-    lowering: str,
+    asked: _Asked, prepare: str, capacity: int, attempts: int = _ATTEMPTS
 ) -> tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]:
     """The program, made ready by some passes, planned with ever less room until what it allocates fits."""
-    base = _clone(base)
+    base, measured = _clone(asked.program), asked.measured
     functions = {_symbol(function) for function in _functions(base)}
     prepared = _listen(base, prepare)
     if {_symbol(function) for function in _functions(base)} != functions:
-        measured = _peaks(base, lowering)
+        measured = _peaks(base, asked.lowering)
     for function in _functions(base):
         peaks = measured.get(_symbol(function))
         if peaks is not None and _symbol(function) != ENTRY:
@@ -150,16 +208,16 @@ def _fit(
     # Rooms that are too small to plan in, that led to a program that fits, and to one that does not.
     too_little, fits, too_much = 0, 0, 0
     found: list[tuple[ir.Module, int, Mapping[str, Any], tuple[str, ...]]] = []
-    for _ in range(_ATTEMPTS):
+    for _ in range(attempts):
         try:
-            candidate, figures, remarks = _plan(base, room, capacity, name, recompute)
-        except CompilationError:
+            candidate, figures, remarks = _plan(base, room, capacity, asked)
+        except TooLittleMemoryError:
             if not too_much:
                 raise
             too_little = room
             room = (max(too_little, fits) + too_much) // 2
             continue
-        peak = device_peak(candidate, _peaks(candidate, lowering))
+        peak = device_peak(candidate, _peaks(candidate, asked.lowering))
         if peak <= capacity:
             found.append((candidate, peak, figures, (*prepared, *remarks)))
             # After much less room than there is, some of that may have been given up in vain.
@@ -177,10 +235,9 @@ def _fit(
             if _PEAK in function.attributes:
                 del function.attributes[_PEAK]
         return best
-    raise CompilationError(
-        f"{name} needs {peak} bytes of device memory once code is generated, {peak - capacity} more than there are; "
-        "give it that much more, or split it over more devices",
-        pass_name="offload-plan-transfers",
+    raise TooLittleMemoryError(
+        f"{asked.name} does not fit into {capacity} bytes of device memory: it needs {peak} once code is generated",
+        needed=peak,
     )
 
 
@@ -203,24 +260,26 @@ def _listen(module: ir.Module, steps: str) -> tuple[str, ...]:
 
 
 def _plan(
-    base: ir.Module, room: int, capacity: int, name: str, recompute: bool
+    base: ir.Module, room: int, capacity: int, asked: _Asked
 ) -> tuple[ir.Module, Mapping[str, Any], tuple[str, ...]]:
     candidate = _clone(base)
     with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
         report = Path(temporary) / "offload.json"
         steps = (
             f"offload-split-large-ops{{capacity={room}}},"
-            f"offload-plan-transfers{{capacity={room} recompute={str(recompute).lower()}{{report}}}},"
+            f"offload-plan-transfers{{capacity={room} recompute={str(asked.recompute).lower()}{{report}}}},"
             "offload-insert-transfers,offload-verify-tiers"
         )
         try:
             remarks = _listen(candidate, steps.replace("{report}", f" report={report}"))
         except MLIRError as error:
-            kept = keep_program(str(base), f"{name}-partitioned")
-            raise CompilationError(
-                f"{name} does not fit into {capacity} bytes of device memory",
-                diagnostics=diagnostics_of(error),
-                pass_name="offload-plan-transfers",
+            kept = keep_program(str(base), f"{asked.name}-partitioned")
+            diagnostics = diagnostics_of(error)
+            smallest = _SMALLEST.search("\n".join(diagnostics))
+            raise TooLittleMemoryError(
+                f"{asked.name} does not fit into {capacity} bytes of device memory",
+                needed=None if smallest is None else int(smallest[1]),
+                diagnostics=diagnostics,
                 command=reproduction(kept, steps.replace("{report}", "")),
             ) from None
         return candidate, json.loads(report.read_text(encoding="utf-8")), remarks
@@ -284,17 +343,17 @@ def _symbol(function: ir.Operation) -> str:
 
 def _peaks(module: ir.Module, lowering: str = LOWER_TO_CPU) -> dict[str, ir.Attribute]:
     """What each function allocates once code is generated, by name."""
-    lowered = _clone(module)
+    lowered, steps = _clone(module), _MEASURE.get(lowering, lowering)
     _forget_placements(lowered)
     try:
-        _run(lowered, lowering)
+        _run(lowered, steps)
     except MLIRError as error:
         kept = keep_program(str(module), "unmeasured")
         raise CompilationError(
             "the code generator refused the program",
             diagnostics=diagnostics_of(error),
-            pass_name=lowering,
-            command=reproduction(kept, lowering),
+            pass_name=steps,
+            command=reproduction(kept, steps),
         ) from None
     return {
         _symbol(function): function.attributes[_PEAK]
@@ -359,6 +418,7 @@ __all__ = [
     "LOWER_TO_DEVICE",
     "LOWER_TO_FRAGMENTS",
     "MemoryPlan",
+    "TooLittleMemoryError",
     "device_peak",
     "fit_memory",
     "parse_size",

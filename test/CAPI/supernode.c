@@ -58,7 +58,7 @@ static void machines(MlirLocation loc) {
   MlirAttribute segment =
       hpSegmentAttrGet(loc, text("port"), text("device"), 1.9e11, text(""));
   MlirAttribute link =
-      hpLinkAttrGet(loc, text("hbm"), text("hbm"), 1e-6, 1.8e11, 1, port);
+      hpLinkAttrGet(loc, text("hbm"), text("hbm"), 1e-6, 1.8e11, 4e6, 1, port);
   MlirAttribute machine = hpMachineAttrGet(
       loc, text("pair"), 1, &group, 1, &level, 1, &tier, 1, &segment, 1, &link);
   // CHECK: machine: #supernode.machine<"pair",
@@ -66,7 +66,7 @@ static void machines(MlirLocation loc) {
   // CHECK-SAME: levels = [<"node" = 2, latency = 1.0e-06, bandwidth = 2.0e+11, algorithms = [direct, ring], shared = ["port"]>]
   // CHECK-SAME: tiers = [<"hbm" in "device", capacity = 6.4e+10, bandwidth = 1.6e+12>]
   // CHECK-SAME: segments = [<"port" in "device", bandwidth = 1.9e+11>]
-  // CHECK-SAME: links = [<"hbm" -> "hbm", latency = 1.0e-06, bandwidth = 1.8e+11, shared = ["port"]>]>
+  // CHECK-SAME: links = [<"hbm" -> "hbm", latency = 1.0e-06, bandwidth = 1.8e+11, staging = 4.0e+06, shared = ["port"]>]>
   print("machine", machine);
 
   MlirAttribute first = hpMachineAttrGetGroup(machine, 0);

@@ -6,18 +6,14 @@ The fake runs the HFusion text that ships with a program, and holds every access
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from gpu_models import LAYERS_IN_HALF, ROOT, Case, assert_alike, case, in_half, reports
+from gpu_models import LAYERS_IN_HALF, Case, assert_alike, case, in_half, reports
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
-
-sys.path.append(str(ROOT / "test" / "python" / "codegen"))
-from ascend_fakes import use_fake_npu
 
 from hyperparallel.compile import compile_model
 from hyperparallel.compiled import CompiledProgram
@@ -27,12 +23,6 @@ from hyperparallel.plan import Plan
 NPUS = {"target": "ascend", "architectures": "Ascend910B1"}
 
 pytestmark = pytest.mark.usefixtures("fake_npu", "one_worker")
-
-
-@pytest.fixture
-def fake_npu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fake libraries of CANN's."""
-    use_fake_npu(monkeypatch)
 
 
 def both(one: Case, mesh: str, folder: Path, steps: int = 1, **options: Any) -> tuple[CompiledProgram, RunResult]:

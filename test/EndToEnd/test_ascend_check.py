@@ -6,29 +6,22 @@ Nothing may be left to the host, and every fragment is scheduled for the chip's 
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 from command import command_of
-from gpu_models import MESHES, MODELS, ROOT, TOLERANCE, words_of
+from gpu_models import MESHES, MODELS, TOLERANCE, words_of
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-sys.path.append(str(ROOT / "test" / "python" / "codegen"))
-from ascend_fakes import use_fake_npu
-
-pytestmark = pytest.mark.usefixtures("one_worker")
+pytestmark = pytest.mark.usefixtures("fake_npu", "one_worker")
 
 
 @pytest.mark.parametrize("mesh", MESHES)
 @pytest.mark.parametrize("name", [*MODELS, *(f"{name}_train" for name in MODELS)])
-def test_equals_pytorch(
-    name: str, mesh: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equals_pytorch(name: str, mesh: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Forward, and two steps of training, in which the backward of embeddings is one operator; through HCCL on 2x2."""
-    use_fake_npu(monkeypatch)
     hp = command_of(capfd)
     made = hp("compile", *words_of(name, MESHES[mesh]), "--target", "ascend", "-o", tmp_path / "program").told()
     coverage = made["kernels"]["coverage"]

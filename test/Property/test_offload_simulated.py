@@ -37,12 +37,14 @@ def steps(draw: st.DrawFn) -> tuple[Trace, Problem]:
     rates, latencies = st.sampled_from([6400.0, 12800.0, 64000.0]), st.sampled_from([0.0, 0.01])
     segments = {name: 9600.0 for name in names if name}
 
+    buffers = st.sampled_from([0, 64, 64 * 3])
+
     def tier(name: str, capacity: int) -> Tier:
         return Tier(
             name,
             capacity,
-            Link(draw(rates), draw(latencies), names[0]),
-            Link(draw(rates), draw(latencies), names[1]),
+            Link(draw(rates), draw(latencies), names[0], draw(buffers)),
+            Link(draw(rates), draw(latencies), names[1], draw(buffers)),
         )
 
     tiers = (tier("host", draw(st.sampled_from([64 * 20, 1 << 40]))), tier("pool", 1 << 40))

@@ -33,6 +33,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::hyperparallel {
 #define GEN_PASS_DEF_PREPAREBUFFERIZATION
@@ -270,25 +271,38 @@ static void recordResultCount(func::FuncOp function) {
                     builder.getI64IntegerAttr(function.getNumResults()));
 }
 
-/// Gives all uses of `op`, but one, a copy of their own; erases it if unused.
-static void copyForEachUse(Operation *op) {
-  OpBuilder builder(op);
-  SmallVector<OpOperand *> uses, parts;
-  unsigned numPutInto = 0;
-  for (OpOperand &use : op->getUses()) {
-    bool isPart = isa<tensor::ExtractSliceOp>(use.getOwner());
-    numPutInto += isa<tensor::InsertSliceOp>(use.getOwner()) &&
-                  use.getOperandNumber() == 1;
-    (isPart ? parts : uses).push_back(&use);
-  }
-  // Where parts are put into the same tensor, they stay with it.
-  if (numPutInto != 1 || uses.size() != 1)
-    uses.append(parts);
-  if (uses.empty())
-    return op->erase();
-  for (OpOperand *use : llvm::drop_begin(uses)) {
-    builder.setInsertionPoint(use->getOwner());
-    use->set(builder.clone(*op)->getResult(0));
+/// Gives every use of some ops its own, right before it: nothing is in memory
+/// earlier than it is needed. Uses are taken in the order of the program, never
+/// in that of their list, which depends on how the program was read.
+static void copyForEachUse(Operation *root, ArrayRef<Operation *> ops) {
+  llvm::MapVector<Operation *, SmallVector<OpOperand *>> uses;
+  for (Operation *op : ops)
+    uses.insert({op, {}});
+  root->walk<WalkOrder::PreOrder>([&](Operation *user) {
+    for (OpOperand &operand : user->getOpOperands())
+      if (auto found = uses.find(operand.get().getDefiningOp());
+          found != uses.end())
+        found->second.push_back(&operand);
+  });
+  for (auto &[op, all] : uses) {
+    SmallVector<OpOperand *> own, parts;
+    unsigned numPutInto = 0;
+    for (OpOperand *use : all) {
+      bool isPart = isa<tensor::ExtractSliceOp>(use->getOwner());
+      numPutInto += isa<tensor::InsertSliceOp>(use->getOwner()) &&
+                    use->getOperandNumber() == 1;
+      (isPart ? parts : own).push_back(use);
+    }
+    // Where parts are put into the same tensor, they stay with it.
+    bool staysWhole = numPutInto == 1 && own.size() == 1 && !parts.empty();
+    if (staysWhole)
+      continue;
+    OpBuilder builder(op);
+    for (OpOperand *use : all) {
+      builder.setInsertionPoint(use->getOwner());
+      use->set(builder.clone(*op)->getResult(0));
+    }
+    op->erase();
   }
 }
 
@@ -332,9 +346,9 @@ struct PrepareBufferizationPass
       if (op.hasPureTensorSemantics())
         fills.push_back(op);
     });
-    llvm::for_each(fills, copyForEachUse);
+    copyForEachUse(getOperation(), fills);
     getOperation().walk([&](tensor::EmptyOp op) { empties.push_back(op); });
-    llvm::for_each(empties, copyForEachUse);
+    copyForEachUse(getOperation(), empties);
     // Last, when every result has an init of its own.
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && function.getBody().hasOneBlock())

@@ -79,7 +79,7 @@ struct FormFragmentsPass : impl::FormFragmentsBase<FormFragmentsPass> {
   LogicalResult rewriteGroup(KernelGroup &group, StringRef parentName,
                              SymbolTable &symbols, LibraryCalls &library);
   void callFragment(OpBuilder &builder, Location loc, StringRef text,
-                    ValueRange operands, StringRef parentName,
+                    ValueRange operands, size_t numReads, StringRef parentName,
                     SymbolTable &symbols);
   int32_t numberAssertion(StringRef text);
 
@@ -101,7 +101,7 @@ int32_t FormFragmentsPass::numberAssertion(StringRef text) {
 /// The private function of a text, for these buffers.
 void FormFragmentsPass::callFragment(OpBuilder &builder, Location loc,
                                      StringRef text, ValueRange operands,
-                                     StringRef parentName,
+                                     size_t numReads, StringRef parentName,
                                      SymbolTable &symbols) {
   auto [entry, isNew] = known.try_emplace(text);
   func::FuncOp &fragment = entry->second;
@@ -117,6 +117,8 @@ void FormFragmentsPass::callFragment(OpBuilder &builder, Location loc,
     fragment->setAttr("hp.kernel", builder.getUnitAttr());
     fragment->setAttr("hp.geometry", builder.getDenseI64ArrayAttr({1, 1}));
     fragment->setAttr("hp.fragment", builder.getStringAttr(text));
+    for (size_t i = 0; i < operands.size(); ++i)
+      setAccess(fragment, i, i >= numReads);
     symbols.insert(fragment);
     ++numFragments;
   } else {
@@ -198,7 +200,8 @@ LogicalResult FormFragmentsPass::rewriteGroup(KernelGroup &group,
     SmallVector<Value> taken;
     for (size_t number : llvm::concat<const size_t>(part.reads, part.writes))
       taken.push_back(operands[number]);
-    callFragment(builder, loc, part.text, taken, parentName, symbols);
+    callFragment(builder, loc, part.text, taken, part.reads.size(), parentName,
+                 symbols);
   }
   for (auto [from, to] : copies)
     library.copy(builder, loc, from, to);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/LinalgToHFusion/LibraryCalls.h"
+#include "dialects/Stream/Stream.h"
 #include "lib/Conversion/RuntimeCalls.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -53,6 +54,18 @@ LibraryView packedView(Value buffer, ArrayRef<int64_t> sizes) {
   return view;
 }
 
+void setAccess(func::FuncOp function, unsigned argument, bool writes) {
+  function.setArgAttr(
+      argument, stream::StreamDialect::kAccessAttrName,
+      StringAttr::get(function.getContext(), writes ? "write" : "read"));
+}
+
+/// An operator writes its last buffer; `index_add` its first, `check` none.
+static bool writes(StringRef operation, size_t buffer, size_t count) {
+  return operation != "check" &&
+         buffer == (operation == "index_add" ? 0 : count - 1);
+}
+
 void LibraryCalls::call(OpBuilder &builder, Location loc, StringRef operation,
                         ArrayRef<LibraryView> views, Value word) {
   SmallVector<Value> buffers;
@@ -85,6 +98,9 @@ void LibraryCalls::call(OpBuilder &builder, Location loc, StringRef operation,
     function->setAttr("hp.geometry", builder.getDenseI64ArrayAttr({1, 1}));
     function->setAttr("hp.library", builder.getStringAttr(operation));
     function->setAttr("hp.words", builder.getDenseI64ArrayAttr(words));
+    for (size_t i = 0; i < views.size(); ++i)
+      setAccess(function, i + (word ? 1 : 0),
+                writes(operation, i, views.size()));
     symbols.insert(function);
   }
   func::CallOp::create(builder, loc, function, buffers);

@@ -39,6 +39,8 @@ private:
   llvm::StringMap<func::FuncOp> known;
 };
 
+/// Says what a call does to an argument, for those that order it with others.
+void setAccess(func::FuncOp function, unsigned argument, bool writes);
 /// A new buffer of the device.
 Value allocateBuffer(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape,
                      Type element);

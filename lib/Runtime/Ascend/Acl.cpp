@@ -38,6 +38,10 @@ hp_status Acl::load(const char *path) {
                               "; install a newer CANN toolkit");
   HP_ACL_FUNCTIONS(HP_ACL_RESOLVE)
 #undef HP_ACL_RESOLVE
+#define HP_ACL_RESOLVE(NAME, MEMBER, RESULT, PARAMETERS)                       \
+  MEMBER = reinterpret_cast<RESULT(*) PARAMETERS>(dlsym(library, #NAME));
+  HP_ACL_GRAPH_FUNCTIONS(HP_ACL_RESOLVE)
+#undef HP_ACL_RESOLVE
   Status result = init(nullptr);
   if (result != Success && result != InitialisedBefore)
     return fail(HP_INTERNAL, "starting ACL: error %d", result);

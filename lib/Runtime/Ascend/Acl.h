@@ -29,6 +29,7 @@ constexpr int CopyHostToDevice = 1, CopyDeviceToHost = 2,
 constexpr uint32_t EventSync = 1, EventTimeLine = 8;
 constexpr uint32_t StreamFastLaunch = 1, StreamFastSync = 2;
 constexpr int EventComplete = 1;
+constexpr int CaptureThreadLocal = 1; // aclmdlRICaptureMode
 constexpr int LocationDevice = 1;
 constexpr int PoolReleaseThreshold = 4;
 
@@ -86,10 +87,21 @@ struct PoolProps {
   X(aclrtLaunchKernelV2, launch, Status,                                       \
     (Handle, uint32_t, const void *, size_t, void *, Handle))
 
+/// Captured steps: null where the library is older than they are.
+#define HP_ACL_GRAPH_FUNCTIONS(X)                                              \
+  X(aclmdlRICaptureBegin, captureBegin, Status, (Handle, int))                 \
+  X(aclmdlRICaptureEnd, captureEnd, Status, (Handle, Handle *))                \
+  X(aclmdlRIExecuteAsync, graphLaunch, Status, (Handle, Handle))               \
+  X(aclmdlRIDestroy, graphDestroy, Status, (Handle))
+
 struct Acl {
 #define HP_ACL_MEMBER(NAME, MEMBER, RESULT, PARAMETERS)                        \
   RESULT(*MEMBER) PARAMETERS;
   HP_ACL_FUNCTIONS(HP_ACL_MEMBER)
+#undef HP_ACL_MEMBER
+#define HP_ACL_MEMBER(NAME, MEMBER, RESULT, PARAMETERS)                        \
+  RESULT(*MEMBER) PARAMETERS = nullptr;
+  HP_ACL_GRAPH_FUNCTIONS(HP_ACL_MEMBER)
 #undef HP_ACL_MEMBER
 
   /// Opens the library once. HP_NOT_FOUND says what is missing and what to do.

@@ -20,6 +20,7 @@
 #include "lib/Runtime/CUDA/Device.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hyperparallel::runtime::cuda {
 
@@ -258,6 +259,35 @@ Result launch(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned,
   return NotReady;
 }
 
+// A captured step is a model that can be run at once: instantiating keeps it.
+thread_local GraphHandle instantiated = nullptr;
+
+Result captureBegin(StreamHandle stream, int) {
+  return acl().captureBegin(handleOf(stream), ascend::CaptureThreadLocal);
+}
+Result captureEnd(StreamHandle stream, GraphHandle *out) {
+  return acl().captureEnd(handleOf(stream),
+                          reinterpret_cast<ascend::Handle *>(out));
+}
+Result graphInstantiate(GraphExecHandle *out, GraphHandle graph,
+                        unsigned long long) {
+  instantiated = graph;
+  *out = reinterpret_cast<GraphExecHandle>(graph);
+  return Success;
+}
+Result graphLaunch(GraphExecHandle graph, StreamHandle stream) {
+  return acl().graphLaunch(reinterpret_cast<ascend::Handle>(graph),
+                           handleOf(stream));
+}
+Result graphDestroy(GraphHandle graph) {
+  return graph == std::exchange(instantiated, nullptr)
+             ? Success
+             : acl().graphDestroy(reinterpret_cast<ascend::Handle>(graph));
+}
+Result graphExecDestroy(GraphExecHandle graph) {
+  return acl().graphDestroy(reinterpret_cast<ascend::Handle>(graph));
+}
+
 } // namespace
 
 hp_status Driver::load(const char *path) {
@@ -267,6 +297,10 @@ hp_status Driver::load(const char *path) {
 #define HP_ASCEND_ADAPT(NAME, MEMBER, PARAMETERS)                              \
   this->MEMBER = ::hyperparallel::runtime::cuda::MEMBER;
   HP_CUDA_DRIVER_FUNCTIONS(HP_ASCEND_ADAPT)
+  if (acl().captureBegin && acl().captureEnd && acl().graphLaunch &&
+      acl().graphDestroy) {
+    HP_CUDA_GRAPH_FUNCTIONS(HP_ASCEND_ADAPT)
+  }
 #undef HP_ASCEND_ADAPT
   loaded = true;
   return HP_OK;

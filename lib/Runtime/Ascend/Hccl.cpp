@@ -133,6 +133,8 @@ int init(nccl::Comm *out, int size, nccl::UniqueId id, int rank) {
   });
   if (result == 0)
     (void)member.release();
+  else
+    *out = nullptr;
   return result;
 }
 
@@ -351,9 +353,11 @@ hp_status Nccl::load() {
 hp_status Nccl::check(int result, const char *what) const {
   if (result == 0)
     return HP_OK;
+  const char *words =
+      result == NotSupported ? "not supported" : ascend::acl().message();
   return fail(result == NotSupported ? HP_UNIMPLEMENTED : HP_INTERNAL,
-              "%s: HCCL error %d%s", what, result,
-              result == NotSupported ? " (not supported)" : "");
+              words && *words ? "%s: HCCL error %d: %s" : "%s: HCCL error %d",
+              what, result, words);
 }
 
 } // namespace hyperparallel::runtime::cuda

@@ -16,6 +16,7 @@
 #include "lib/Runtime/CUDA/Matmul.h"
 
 #include <cstring>
+#include <utility>
 
 namespace hyperparallel::runtime::cuda {
 
@@ -24,29 +25,54 @@ using ascend::TensorHandle;
 
 namespace {
 
-/// Where the numbers of assertions arrive on the host.
+/// Where the numbers of assertions arrive on the host. Those of captured steps
+/// are theirs, and looked at after every run.
 struct Slots {
   std::vector<int32_t *> pages; ///< pinned
   size_t used = 0;
+  std::vector<int32_t *> ofSteps;
+  size_t left = 0; ///< in the newest page of ofSteps
+  std::vector<int32_t *> pagesOfSteps;
 };
 constexpr size_t SlotsOfPage = 1024;
 std::mutex slotsMutex;
 std::unordered_map<const Device *, Slots> slotsOf;
 
+hp_status addPage(Device &device, std::vector<int32_t *> &pages) {
+  // A capture must not allocate: there is always room before it begins.
+  void *page = nullptr;
+  Driver &driver = device.context->driver;
+  hp_status status = driver.check(
+      driver.hostAlloc(&page, SlotsOfPage * sizeof(int32_t), HostAllocPortable),
+      "allocating pinned memory");
+  if (status == HP_OK)
+    pages.push_back(static_cast<int32_t *>(page));
+  return status;
+}
+
 hp_status takeSlot(Device &device, int32_t **out) {
   std::lock_guard<std::mutex> lock(slotsMutex);
   Slots &slots = slotsOf[&device];
-  Driver &driver = device.context->driver;
-  if (slots.used == slots.pages.size() * SlotsOfPage) {
-    void *page = nullptr;
-    hp_status status =
-        driver.check(driver.hostAlloc(&page, SlotsOfPage * sizeof(int32_t),
-                                      HostAllocPortable),
-                     "allocating pinned memory");
-    if (status != HP_OK)
-      return status;
-    slots.pages.push_back(static_cast<int32_t *>(page));
+  if (device.graphs.isCapturing) {
+    if (slots.left == 0)
+      return fail(HP_UNIMPLEMENTED, "it has more assertions than there is room "
+                                    "for");
+    *out = slots.pagesOfSteps.back() + --slots.left;
+    slots.ofSteps.push_back(*out);
+    return HP_OK;
   }
+  hp_status status = HP_OK;
+  if (slots.used == slots.pages.size() * SlotsOfPage)
+    status = addPage(device, slots.pages);
+  // Half a page is more than a step has assertions.
+  if (status == HP_OK && slots.left < SlotsOfPage / 2) {
+    status = addPage(device, slots.pagesOfSteps);
+    slots.left = SlotsOfPage;
+    if (status == HP_OK)
+      std::memset(slots.pagesOfSteps.back(), 0, SlotsOfPage * sizeof(int32_t));
+  }
+  if (status != HP_OK)
+    return status;
   *out = slots.pages[slots.used / SlotsOfPage] + slots.used % SlotsOfPage;
   **out = 0;
   ++slots.used;
@@ -134,6 +160,9 @@ int32_t takeViolation(Device &device) {
   for (size_t i = 0; i < slots.used && found == 0; ++i)
     found = slots.pages[i / SlotsOfPage][i % SlotsOfPage];
   slots.used = 0;
+  for (int32_t *slot : slots.ofSteps)
+    if (int32_t number = std::exchange(*slot, 0); number && !found)
+      found = number;
   return found;
 }
 
@@ -149,18 +178,23 @@ hp_status applyOption(Context &context, const char *key, const char *value) {
     ascend::opapi().path = value;
   else if (!std::strcmp(key, "libhccl"))
     context.collectives.path = value;
+  else if (!std::strcmp(key, "graphs"))
+    context.capturesSteps = std::strcmp(value, "0") != 0;
   else
     return fail(HP_INVALID_ARGUMENT,
                 "back end 'ascend' has no option '%s'; it knows libascendcl, "
-                "libopapi and libhccl",
+                "libopapi, libhccl and graphs",
                 key);
   return HP_OK;
 }
 
 void forgetProducts(Device &device) {
   std::lock_guard<std::mutex> lock(slotsMutex);
-  for (int32_t *page : slotsOf[&device].pages)
-    device.context->driver.hostFree(page);
+  ascend::forgetWorkspaces(device);
+  const Slots &slots = slotsOf[&device];
+  for (const auto *pages : {&slots.pages, &slots.pagesOfSteps})
+    for (int32_t *page : *pages)
+      device.context->driver.hostFree(page);
   slotsOf.erase(&device);
 }
 

@@ -76,7 +76,7 @@ public:
       : device(device), desc(desc), stream(stream) {}
   ~Multiplier() {
     for (void *copy : copies)
-      freeMemory(device, copy, stream);
+      giveRunMemory(device, copy, stream);
   }
 
   hp_status run(const Product &product);
@@ -113,8 +113,8 @@ hp_status Multiplier::view(const char *data, int64_t batch, int64_t batchStride,
   for (size_t i = sizes.size(); i-- > 0; elements *= sizes[i])
     packed[i] = elements;
   void *copy = nullptr;
-  hp_status status = allocateMemory(device, HP_TIER_DEVICE, elements * 4,
-                                    /*ofRun=*/true, stream, &copy);
+  hp_status status =
+      takeRunMemory(device, HP_TIER_DEVICE, elements * 4, stream, &copy);
   if (status != HP_OK)
     return status;
   copies.push_back(copy);

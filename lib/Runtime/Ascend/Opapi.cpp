@@ -106,29 +106,40 @@ ScalarHandle *Operands::scalarOfBits(int64_t bits, int64_t dtype) {
                                 : nullptr);
 }
 
+namespace {
+std::mutex outgrownMutex;
+/// Workspaces that were too small: captured steps go on using them.
+std::unordered_map<const cuda::Device *, std::vector<void *>> outgrown;
+} // namespace
+
 /// Makes the workspace of the compute stream's operators as large as one wants
-/// it, once nothing uses the smaller one any more.
+/// it, or twice as large as before: all that were outgrown take less than it.
 static hp_status growWorkspace(cuda::Device &device, uint64_t bytes) {
   if (bytes <= device.workspaceBytes)
     return HP_OK;
   if (device.graphs.isCapturing)
     return fail(HP_UNIMPLEMENTED, "it needs more workspace than before");
-  cuda::Driver &driver = device.context->driver;
-  cuda::Result result =
-      driver.streamSynchronize(device.streams[HP_STREAM_COMPUTE]);
-  if (result == cuda::Success && device.workspace)
-    result =
-        driver.free(reinterpret_cast<cuda::DevicePointer>(device.workspace));
-  device.workspace = nullptr;
-  device.workspaceBytes = 0;
   cuda::DevicePointer grown = 0;
-  if (result == cuda::Success)
-    result = driver.alloc(&grown, bytes);
-  if (result != cuda::Success)
-    return driver.check(result, "allocating the workspace of operators");
+  bytes = std::max(bytes, 2 * device.workspaceBytes);
+  hp_status status =
+      device.context->driver.check(device.context->driver.alloc(&grown, bytes),
+                                   "allocating the workspace of operators");
+  if (status != HP_OK)
+    return status;
+  std::lock_guard<std::mutex> lock(outgrownMutex);
+  if (device.workspace)
+    outgrown[&device].push_back(device.workspace);
   device.workspace = reinterpret_cast<void *>(grown);
   device.workspaceBytes = bytes;
   return HP_OK;
+}
+
+void forgetWorkspaces(cuda::Device &device) {
+  std::lock_guard<std::mutex> lock(outgrownMutex);
+  for (void *workspace : outgrown[&device])
+    device.context->driver.free(
+        reinterpret_cast<cuda::DevicePointer>(workspace));
+  outgrown.erase(&device);
 }
 
 hp_status queueOperator(cuda::Device &device, cuda::StreamHandle stream,

@@ -109,8 +109,10 @@ private:
   bool failed = false;
 };
 
+/// Frees what growWorkspace has left, when a context ends.
+void forgetWorkspaces(cuda::Device &device);
 /// The second step of an operator whose first one returned `result`: the
-/// workspace is memory in the order of the stream.
+/// workspace is the compute stream's, or memory in the order of another one.
 hp_status queueOperator(cuda::Device &device, cuda::StreamHandle stream,
                         const char *name, int result, uint64_t workspaceBytes,
                         ExecutorHandle *executor, Opapi::Run run);

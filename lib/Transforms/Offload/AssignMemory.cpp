@@ -43,9 +43,11 @@ using namespace mlir::hyperparallel;
 using namespace mlir::hyperparallel::offload;
 
 /// Instances of at most so many buffers are searched exactly, if simple orders
-/// do not reach the least height, for at most so many steps.
+/// do not reach the least height. A node of the search costs as much as there
+/// are buffers: that many buffers are looked at, about half a second.
 static constexpr size_t kMostExact = 400;
-static constexpr int64_t kImprovementWork = 20'000'000, kSearchNodes = 300'000;
+static constexpr int64_t kImprovementWork = 20'000'000, kSearchNodes = 300'000,
+                         kSearchWork = 6'000'000;
 
 namespace {
 
@@ -220,7 +222,9 @@ FailureOr<Arenas> AssignMemoryPass::assign(func::FuncOp function) {
     options.alignment = kArenaAlignment;
     options.exact = buffers.size() <= kMostExact;
     options.improvementWork = kImprovementWork;
-    options.searchNodes = kSearchNodes;
+    options.searchNodes =
+        std::min(kSearchNodes,
+                 kSearchWork / std::max<int64_t>(int64_t(buffers.size()), 1));
     planner::Arena placed = planner::assignOffsets(buffers, options);
     lostBytes += placed.height - placed.maxLive;
     arenas.push_back({space, placed.height});

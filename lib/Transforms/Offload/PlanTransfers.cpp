@@ -267,8 +267,11 @@ void PlanTransfersPass::remark(const TransferProblem &problem,
         << seconds(run.inEnd[number] - run.inStart[number]) << "; "
         << seconds(report.gapSeconds) << " without a use, of its copies "
         << seconds(report.hiddenSeconds) << " hidden, "
-        << seconds(report.exposedSeconds) << " waited for; hidden alone from "
-        << bytes(int64_t(report.breakEvenBandwidth)) << "/s on";
+        << seconds(report.exposedSeconds) << " waited for; "
+        << (report.breakEvenBandwidth > 0
+                ? "hidden alone from " +
+                      bytes(int64_t(report.breakEvenBandwidth)) + "/s on"
+                : std::string("hidden at no bandwidth"));
   }
   emitRemark(loc, "offload: step ")
       << seconds(plan.execution.seconds) << ", compute "

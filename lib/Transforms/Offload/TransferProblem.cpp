@@ -87,15 +87,16 @@ void TransferProblem::addTiers() {
     StringRef name = tier.getName();
     auto link = [&](StringRef from, StringRef to) {
       planner::Link result;
-      std::optional<double> none =
-          model.getTransferSeconds(from, to, 0, devices);
-      std::optional<double> some =
-          model.getTransferSeconds(from, to, 1e9, devices);
-      if (!none || !some)
+      supernode::LinkAttr found = machine.getLink(from, to);
+      if (!found)
         return result;
-      result.latency = *none;
-      result.bandwidth = 1e9 / (*some - *none);
-      result.segment = getSegment(machine.getLink(from, to), devices);
+      constexpr double kBytes = 1e9;
+      result.latency = found.getLatency();
+      result.bandwidth =
+          kBytes / (*model.getTransferSeconds(from, to, kBytes, devices) -
+                    result.latency * double(found.getNumChunks(kBytes)));
+      result.segment = getSegment(found, devices);
+      result.stagingBytes = int64_t(found.getStaging());
       return result;
     };
     if (name == memory)
@@ -107,7 +108,10 @@ void TransferProblem::addTiers() {
       continue;
     int64_t sharing = std::clamp<int64_t>(
         machine.getDevicesPerUnit(tier.getScope()), 1, devices);
-    entry.capacity = tier.getCapacity() / sharing;
+    entry.capacity =
+        std::max<int64_t>(int64_t(tier.getCapacity()) / sharing -
+                              entry.out.stagingBytes - entry.in.stagingBytes,
+                          0);
     found.push_back(
         {TierAttr::get(function.getContext(),
                        StringAttr::get(function.getContext(), name)),

@@ -44,7 +44,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--no-graphs",
         action="store_true",
-        help="let GPUs run every step as it is; the second one is captured otherwise",
+        help="let GPUs and NPUs run every step as it is; the second one is captured otherwise",
     )
 
 

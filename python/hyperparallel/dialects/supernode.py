@@ -95,7 +95,14 @@ def machine_attr(machine: machines.Machine, context: ir.Context | None = None) -
                 for segment in machine.segments
             ],
             [
-                LinkAttr.get(link.source, link.target, link.latency, link.bandwidth, list(link.shared))
+                LinkAttr.get(
+                    link.source,
+                    link.target,
+                    link.latency,
+                    link.bandwidth,
+                    list(link.shared),
+                    staging=link.staging,
+                )
                 for link in machine.links
             ],
         )
@@ -136,7 +143,7 @@ def _segment(attribute: ir.Attribute) -> machines.Segment:
 
 def _link(attribute: ir.Attribute) -> machines.Link:
     attr = LinkAttr(attribute)
-    return machines.Link(attr.source, attr.target, attr.latency, attr.bandwidth, tuple(attr.shared))
+    return machines.Link(attr.source, attr.target, attr.latency, attr.bandwidth, tuple(attr.shared), attr.staging)
 
 
 def machine(attribute: ir.Attribute) -> machines.Machine:

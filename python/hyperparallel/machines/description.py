@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -119,13 +120,28 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A one-way link between memory tiers: n bytes take ``latency + n / bandwidth`` seconds when alone."""
+    """A one-way link between memory tiers.
+
+    Attributes:
+        source: The tier that is read.
+        target: The tier that is written.
+        latency: Seconds that a copy takes before bytes flow.
+        bandwidth: Bytes per second of a copy that is alone.
+        shared: Segments that other copies use too.
+        staging: Bytes of the buffer, in the tier below, that copies go through in chunks, each with the latency; 0: none.
+    """
 
     source: str
     target: str
     latency: float
     bandwidth: float
     shared: tuple[str, ...] = ()
+    staging: float = 0.0
+
+    def seconds(self, size: float) -> float:
+        """What a copy of that many bytes takes when it is alone."""
+        chunks = math.ceil(size / self.staging) if 0 < self.staging < size else 1
+        return chunks * self.latency + size / self.bandwidth
 
 
 @dataclass(frozen=True, slots=True)

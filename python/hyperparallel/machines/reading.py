@@ -227,13 +227,14 @@ def _link(name: str, value: _Value) -> Link:
     ends = [end.strip() for end in name.split("->")]
     if len(ends) != 2 or not all(ends):
         raise value.error(f"expected a link to be called `tier -> tier` but got `{name}`")
-    fields = _Fields(f"link `{name}`", value, ("latency", "bandwidth"), ("shared",))
+    fields = _Fields(f"link `{name}`", value, ("latency", "bandwidth"), ("staging", "shared"))
     return Link(
         source=ends[0],
         target=ends[1],
         latency=fields.quantity("latency", units.SECONDS, zero=True),
         bandwidth=fields.quantity("bandwidth", units.BYTES_PER_SECOND),
         shared=fields.names("shared"),
+        staging=fields.quantity("staging", units.BYTES) if "staging" in fields else 0.0,
     )
 
 

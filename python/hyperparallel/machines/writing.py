@@ -93,6 +93,7 @@ def _link(link: Link) -> str:
         f"{_quoted(link.source)} -> {_quoted(link.target)}",
         _field("latency", link.latency),
         _field("bandwidth", link.bandwidth),
+        _field("staging", link.staging) if link.staging else "",
         _shared(link.shared),
     )
 
@@ -209,6 +210,7 @@ def yaml_text(machine: Machine) -> str:
             f"{link.source} -> {link.target}": {
                 "latency": units.spell(link.latency, units.SECONDS),
                 "bandwidth": units.spell(link.bandwidth, units.BYTES_PER_SECOND),
+                "staging": units.spell(link.staging, units.BYTES) if link.staging else "",
                 "shared": _yaml_names(link.shared),
             }
             for link in machine.links

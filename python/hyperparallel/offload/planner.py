@@ -107,16 +107,17 @@ def _planner(problem: Problem) -> _hyperparallel.Planner:
     from hyperparallel import _hyperparallel
 
     planner = _hyperparallel.Planner(
-        problem.capacity, problem.alignment, problem.minimum_bytes, problem.chunk_bytes, problem.memory_bandwidth
+        problem.capacity, problem.alignment, problem.minimum_bytes, problem.memory_bandwidth
     )
     segments = {name: number for number, name in enumerate(problem.segments)}
     for bandwidth in problem.segments.values():
         planner.add_segment(bandwidth)
 
-    def link(link: Link) -> tuple[float, float, int]:
+    def link(link: Link) -> tuple[float, float, int, int]:
         if link.segment is not None and link.segment not in segments:
             raise OffloadError(f"expected a link to use one of the segments {', '.join(segments) or 'none'}")
-        return link.latency, link.bandwidth, -1 if link.segment is None else segments[link.segment]
+        segment = -1 if link.segment is None else segments[link.segment]
+        return link.latency, link.bandwidth, segment, link.staging
 
     for tier in problem.tiers:
         planner.add_tier(tier.capacity, link(tier.out), link(tier.back))

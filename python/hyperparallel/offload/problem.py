@@ -62,11 +62,20 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One way between the device and a tier: n bytes take ``latency`` seconds (for each chunk) + n / ``bandwidth``."""
+    """One way between the device and a tier: n bytes take ``latency`` seconds (for each chunk) + n / ``bandwidth``.
+
+    Chunks have at most ``staging`` bytes, those of a buffer that the tier's capacity is without; 0 for any number.
+    """
 
     bandwidth: float
     latency: float = 0.0
     segment: str | None = None
+    staging: int = 0
+
+    def seconds(self, size: int) -> float:
+        """What a copy of that many bytes takes when it is alone."""
+        chunks = -(-size // self.staging) if self.staging and size else 1
+        return chunks * self.latency + size / self.bandwidth
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,6 @@ class Problem:
         memory_bandwidth: Bytes per second of the device's memory; 0 if copies slow nothing down.
         minimum_bytes: Smaller storages stay, unless it cannot be done without them.
         alignment: Sizes are rounded up to a multiple of it.
-        chunk_bytes: The most bytes of one chunk of a copy; 0 for any number.
     """
 
     operations: tuple[Operation, ...]
@@ -103,7 +111,6 @@ class Problem:
     memory_bandwidth: float = 0.0
     minimum_bytes: int = 0
     alignment: int = 1
-    chunk_bytes: int = 0
 
     @staticmethod
     def of_trace(trace: Trace, capacity: int, *tiers: Tier, segments: Mapping[str, float] | None = None) -> Problem:

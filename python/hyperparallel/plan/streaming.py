@@ -72,8 +72,8 @@ def streaming_of(plan: ResolvedPlan, machine: Machine) -> tuple[Streaming, ...]:
         size = local.get(tensor.name, tensor.bytes)
         width = element_bytes(tensor.dtype)
         rate = (group.rates.get(tensor.dtype) or max(group.rates.values())) * group.efficiency
-        seconds = link.latency + size / link.bandwidth
-        stored = 0.0 if back is None else back.latency + size / back.bandwidth
+        seconds = link.seconds(size)
+        stored = 0.0 if back is None else back.seconds(size)
         is_matrix = len(tensor.shape) >= 2
         work = 2.0 * size / width / rate if is_matrix else 0.0
         found.append(

@@ -120,7 +120,7 @@ class Runtime:
         threads: Cores to share out over the devices; all usable ones if None.
         watchdog_seconds: Period of the search for devices that wait for each other forever; 0 turns it off.
         tier_limits: Most bytes that each device may use in a tier.
-        graphs: Let GPUs capture a step that is run again with the same arrays, and replay it from then on.
+        graphs: Let GPUs and NPUs capture a step that is run again with the same arrays, and replay it from then on.
         tf32: Let GPUs round the operands of products in f32 to 10 bits.
 
     Raises:
@@ -148,8 +148,10 @@ class Runtime:
             openblas = abi.find_openblas()
             if openblas is not None:
                 options["openblas"] = str(openblas)
-        elif backend == "cuda":
-            options |= {"graphs": str(int(graphs)), "tf32": str(int(tf32))}
+        else:
+            options["graphs"] = str(int(graphs))
+        if backend == "cuda":
+            options["tf32"] = str(int(tf32))
         self._context = self._create(backend, devices, options)
         self._staging = Staging(self.library)
         self._finalizer = weakref.finalize(self, _close, self.library, self._context, self._staging)

@@ -43,7 +43,7 @@ _PASSES = [
 _SIGNATURE = re.compile(r"^func\.func @(\w+)\((.*?)\) -> \((.*?)\) attributes", re.MULTILINE)
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>")
 _BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "i64": 8}
-_VERSION = "1"
+_VERSION = "2"
 
 _PREAMBLE = r"""
 #include <stdlib.h>
@@ -59,10 +59,13 @@ void *hp_twin_alloc(long bytes) {
   return blocks[used++] = block;
 }
 static void end(void) { while (used > 0) free(blocks[--used]); }
-unsigned short __truncsfbf2(float x) {
+/* LLVM expects a bf16 where the ABI has a _Float16: in a vector register. */
+_Float16 __truncsfbf2(float x) {
   unsigned bits; memcpy(&bits, &x, 4);
-  if (x != x) return (unsigned short)(bits >> 16 | 64);
-  return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  unsigned rounded = x != x ? bits >> 16 | 64 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  unsigned short half = (unsigned short)rounded;
+  _Float16 result; memcpy(&result, &half, 2);
+  return result;
 }
 """
 

@@ -101,9 +101,9 @@ def on_demand_lru(problem: Problem) -> float:
     seconds = sum(op.seconds for op in problem.operations)
     for spill in choose(problem, _oldest):
         size = problem.storages[spill.storage].bytes
-        seconds += back.latency + size / back.bandwidth
+        seconds += back.seconds(size)
         if not spill.clean:
-            seconds += out.latency + size / out.bandwidth
+            seconds += out.seconds(size)
     return seconds
 
 
@@ -163,7 +163,7 @@ def reverse_sweep(problem: Problem) -> Plan:
     placed: list[Spill] = []
     for spill in sorted(spills, key=lambda one: -one.before):
         size = problem.storages[spill.storage].bytes
-        free = min(free, starts[spill.before]) - back.latency - size / back.bandwidth
+        free = min(free, starts[spill.before]) - back.seconds(size)
         slot = bisect_right(starts, free) - 1
         placed.append(dataclasses.replace(spill, fetched=min(max(slot, spill.freed), spill.before)))
     return execute(dataclasses.replace(problem, capacity=1 << 60), placed)

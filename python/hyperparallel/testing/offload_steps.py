@@ -72,14 +72,17 @@ def machine_of(problem: Problem) -> Machine:
 
     links: list[Link] = []
     for tier in problem.tiers:
-        links.append(Link(DEVICE, tier.name, tier.out.latency, tier.out.bandwidth, shared(tier.out.segment)))
-        links.append(Link(tier.name, DEVICE, tier.back.latency, tier.back.bandwidth, shared(tier.back.segment)))
+        for source, target, one in ((DEVICE, tier.name, tier.out), (tier.name, DEVICE, tier.back)):
+            links.append(Link(source, target, one.latency, one.bandwidth, shared(one.segment), one.staging))
     return Machine(
         "recorded",
         (DeviceGroup("gpu", 1, DEVICE, 0.0, _PLENTY, {"f32": _PLENTY}),),
         (
             Tier(DEVICE, "device", float(problem.capacity), problem.memory_bandwidth or _PLENTY),
-            *(Tier(tier.name, "device", float(tier.capacity), _PLENTY) for tier in problem.tiers),
+            *(
+                Tier(tier.name, "device", float(tier.capacity + tier.out.staging + tier.back.staging), _PLENTY)
+                for tier in problem.tiers
+            ),
         ),
         segments=tuple(Segment(name, "device", rate) for name, rate in problem.segments.items()),
         links=tuple(links),

@@ -152,3 +152,18 @@ func.func @carried(%p: tensor<4xf32> {hp.name = "p"}, %g: tensor<4xf32> {hp.name
   }
   return %last : tensor<4xf32>
 }
+
+// Each user has its own right before it, the first of them too: memory is not taken before it is needed.
+// CHECK-LABEL: func.func @late(
+func.func @late(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  // CHECK-NEXT: %[[A:.*]] = math.exp %{{.*}} : tensor<4xf32>
+  // CHECK-NEXT: %[[E:.*]] = tensor.empty() : tensor<4xf32>
+  // CHECK-NEXT: linalg.exp ins(%[[A]] : tensor<4xf32>) outs(%[[E]] : tensor<4xf32>)
+  // CHECK-NEXT: %[[F:.*]] = tensor.empty() : tensor<4xf32>
+  // CHECK-NEXT: linalg.exp ins({{.*}}) outs(%[[F]] : tensor<4xf32>)
+  %e = tensor.empty() : tensor<4xf32>
+  %a = math.exp %x : tensor<4xf32>
+  %p = linalg.exp ins(%a : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %q = linalg.exp ins(%p : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %p, %q : tensor<4xf32>, tensor<4xf32>
+}

@@ -29,11 +29,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <sys/stat.h>
+#include <vector>
 
 #define FAKE extern "C" __attribute__((visibility("default")))
 
@@ -68,6 +70,12 @@ int cuMemcpyPeerAsync(DevicePointer, void *, DevicePointer, void *, size_t,
                       void *);
 int cuMemsetD8Async(DevicePointer, unsigned char, size_t, void *);
 int cuLaunchHostFunc(void *, void (*)(void *), void *);
+int cuStreamBeginCapture_v2(void *, int);
+int cuStreamEndCapture(void *, void **);
+int cuGraphInstantiateWithFlags(void **, void *, unsigned long long);
+int cuGraphLaunch(void *, void *);
+int cuGraphDestroy(void *);
+int cuGraphExecDestroy(void *);
 }
 
 namespace {
@@ -374,13 +382,40 @@ FAKE int aclrtLaunchKernelV2(Handle function, uint32_t blocks, const void *args,
     return refuse(name + " with " + std::to_string(bytes) +
                   " bytes of arguments, not " + std::to_string(twin.count) +
                   " pointers");
-  auto *pointers = static_cast<void *const *>(args);
-  int result = hp_fake_cuda_begin(stream, name.c_str());
-  for (int i = 0; result == 0 && i < twin.count; ++i)
-    result = hp_fake_cuda_access(stream, address(pointers[i]),
-                                 static_cast<uint64_t>(twin.buffers[i].bytes),
-                                 twin.buffers[i].writes);
+  // What is captured is launched later: with the arguments of now.
+  std::vector<void *> pointers(static_cast<size_t>(twin.count));
+  std::memcpy(pointers.data(), args, bytes);
+  std::function<int(void *)> work = [&twin, name, pointers](void *on) mutable {
+    int result = hp_fake_cuda_begin(on, name.c_str());
+    for (int i = 0; result == 0 && i < twin.count; ++i)
+      result = hp_fake_cuda_access(on, address(pointers[i]),
+                                   static_cast<uint64_t>(twin.buffers[i].bytes),
+                                   twin.buffers[i].writes);
+    if (result == 0)
+      twin.run(pointers.data());
+    return result;
+  };
+  return hp_fake_cuda_defer(stream, &work) ? 0 : convert(work(stream));
+}
+
+// A captured model is run as it is: the fake driver's graph, instantiated.
+FAKE int aclmdlRICaptureBegin(Handle stream, int mode) {
+  return mode == ascend::CaptureThreadLocal
+             ? convert(cuStreamBeginCapture_v2(stream, mode))
+             : refuse("a capture in another mode");
+}
+FAKE int aclmdlRICaptureEnd(Handle stream, Handle *out) {
+  void *graph = nullptr;
+  int result = cuStreamEndCapture(stream, &graph);
   if (result == 0)
-    twin.run(const_cast<void **>(pointers));
+    result = cuGraphInstantiateWithFlags(out, graph, 0);
+  if (graph)
+    cuGraphDestroy(graph);
   return convert(result);
+}
+FAKE int aclmdlRIExecuteAsync(Handle model, Handle stream) {
+  return convert(cuGraphLaunch(model, stream));
+}
+FAKE int aclmdlRIDestroy(Handle model) {
+  return convert(cuGraphExecDestroy(model));
 }

@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 
@@ -217,6 +219,33 @@ int plan(const char *name, uint64_t workspace,
   return 0;
 }
 
+/// What a captured call has seen is seen again when it is made again: handles
+/// end for their users, and are deleted with the process.
+template <typename T>
+void keep(const T *handle) {
+  static std::mutex guard;
+  static std::vector<std::unique_ptr<const T>> handles;
+  std::lock_guard<std::mutex> lock(guard);
+  handles.emplace_back(handle);
+}
+
+int perform(const char *name, void *workspace, const ExecutorHandle &executor,
+            void *stream) {
+  int fault = hp_fake_cuda_begin(stream, name);
+  if (!fault && executor.workspace > 0)
+    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(workspace),
+                                executor.workspace, 1);
+  for (const TensorHandle *tensor : executor.reads)
+    if (!fault)
+      fault = touch(stream, *tensor, false);
+  if (!fault)
+    fault = touch(stream, *executor.writes, true);
+  if (fault)
+    return Failed;
+  std::string wrong = executor.work();
+  return wrong.empty() ? 0 : refuse(std::string(name) + ": " + wrong);
+}
+
 int run(const char *name, void *workspace, uint64_t size,
         ExecutorHandle *executor, void *stream) {
   {
@@ -234,19 +263,11 @@ int run(const char *name, void *workspace, uint64_t size,
       (size > 0 && !workspace))
     return refuse(std::string(name) + ": another operator's executor, or not "
                                       "the workspace that was asked for");
-  int fault = hp_fake_cuda_begin(stream, name);
-  if (!fault && size > 0)
-    fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(workspace),
-                                size, 1);
-  for (const TensorHandle *tensor : executor->reads)
-    if (!fault)
-      fault = touch(stream, *tensor, false);
-  if (!fault)
-    fault = touch(stream, *executor->writes, true);
-  if (fault)
-    return Failed;
-  std::string wrong = executor->work();
-  return wrong.empty() ? 0 : refuse(std::string(name) + ": " + wrong);
+  std::shared_ptr<ExecutorHandle> kept(std::move(owned));
+  std::function<int(void *)> work = [=](void *on) {
+    return perform(name, workspace, *kept, on);
+  };
+  return hp_fake_cuda_defer(stream, &work) ? 0 : work(stream);
 }
 
 /// out = beta * added + alpha * (a b), for each index of the batch.
@@ -368,7 +389,7 @@ FAKE int aclDestroyTensor(const TensorHandle *tensor) {
     if (!alive.erase(tensor))
       return refuse("a tensor that ended before");
   }
-  delete tensor;
+  keep(tensor);
   return 0;
 }
 FAKE ScalarHandle *aclCreateScalar(void *value, int type) {
@@ -383,7 +404,7 @@ FAKE ScalarHandle *aclCreateScalar(void *value, int type) {
   return new ScalarHandle{narrow + static_cast<double>(whole), whole, type};
 }
 FAKE int aclDestroyScalar(const ScalarHandle *scalar) {
-  delete scalar;
+  keep(scalar);
   return 0;
 }
 

@@ -247,6 +247,11 @@ module attributes {a = #supernode.machine<"m", groups = [<"npu" = 2, memory = "h
 
 // -----
 
+// expected-error@+1 {{expected the staging of link "hbm" -> "hbm" to be at least 0 but got -1}}
+module attributes {a = #supernode.machine<"m", groups = [<"npu" = 2, memory = "hbm", launch = 0, vector = 2, rates = [f32 = 3]>], levels = [<"node" = 2, latency = 0, bandwidth = 3>], tiers = [<"hbm" in "device", capacity = 5, bandwidth = 6>], links = [<"hbm" -> "hbm", latency = 0, bandwidth = 1, staging = -1>]>} {}
+
+// -----
+
 // expected-error@+1 {{expected link "hbm" -> "hbm" once but got it twice}}
 module attributes {a = #supernode.machine<"m", groups = [<"npu" = 2, memory = "hbm", launch = 0, vector = 2, rates = [f32 = 3]>], levels = [<"node" = 2, latency = 0, bandwidth = 3>], tiers = [<"hbm" in "device", capacity = 5, bandwidth = 6>], links = [<"hbm" -> "hbm", latency = 0, bandwidth = 1>, <"hbm" -> "hbm", latency = 1, bandwidth = 1>]>} {}
 

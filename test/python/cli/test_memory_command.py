@@ -26,6 +26,12 @@ def test_too_small_a_memory(hp: Callable[..., Any], model_dir: Path, tmp_path: P
     smallest = int(needed[1])
     assert "but got 512 B (512 bytes)" in outcome.err
     assert f"{smallest} bytes is the smallest capacity that can work" in outcome.err
+    # What is said to be enough was tried.
+    enough = re.search(r"; (\d+) bytes are enough", outcome.err)
+    assert enough is not None
+    assert int(enough[1]) >= smallest
+    fits = json.loads(hp("run", model_dir, "-q", *PLAN, "--device-memory", f"{enough[1]}B", "--json").out)
+    assert fits["peak_bytes"]["device"] <= int(enough[1])
     # Neither the program nor a part of one, hidden or not.
     assert not program.parent.exists() or list(program.parent.iterdir()) == []
 

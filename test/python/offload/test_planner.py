@@ -223,8 +223,10 @@ def test_alignment_and_chunks() -> None:
     assert offload.plan(aligned).resident == (64, 128, 64, 0)
     slow = Tier("host", 1000, Link(10.0, latency=1.0), Link(10.0, latency=1.0))
     assert offload.plan(dataclasses.replace(THREE, tiers=(slow,))).seconds == 42
-    # Five chunks each way, each with the latency.
-    assert offload.plan(dataclasses.replace(THREE, tiers=(slow,), chunk_bytes=10)).seconds == 50
+    # Five chunks each way, each with the latency; then only those on the way back.
+    through = Link(10.0, latency=1.0, staging=10)
+    assert offload.plan(dataclasses.replace(THREE, tiers=(Tier("host", 1000, through, through),))).seconds == 50
+    assert offload.plan(dataclasses.replace(THREE, tiers=(Tier("host", 1000, slow.out, through),))).seconds == 46
 
 
 def test_copies_of_one_slot_share_a_latency() -> None:

@@ -1,28 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A step that GPUs run again is captured and replayed: the same bits, and a reason where it is not.
+"""A step that devices run again is captured and replayed: the same bits, and a reason where it is not.
 
-The fake driver keeps the rules of captures (``test/Runtime/fakes/FakeGraphs.cpp``), and holds what a graph does against
+The fake drivers keep the rules of captures (``test/Runtime/fakes/FakeGraphs.cpp``), and holds what a graph does against
 everything else, as it does with streams.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import codegen_cases
 import numpy as np
 import pytest
 from fakes import fake_library
 from gpu_models import Case, case
+from test_execution import GATHER
 
 from hyperparallel.compiled import CompiledProgram
+from hyperparallel.errors import RuntimeFailure
 from hyperparallel.execute import RunResult
 from hyperparallel.plan import Plan
+from hyperparallel.runtime import Launch, Runtime, empty
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
-pytestmark = pytest.mark.usefixtures("fake_gpu", "one_worker")
+pytestmark = pytest.mark.usefixtures("one_worker")
 
 
 def captured(one: Case, program: CompiledProgram, steps: int, devices: int) -> RunResult:
@@ -38,37 +43,60 @@ def captured(one: Case, program: CompiledProgram, steps: int, devices: int) -> R
     return run
 
 
-def test_training_step(tmp_path: Path) -> None:
+def test_training_step(device: dict[str, str], tmp_path: Path) -> None:
     """Each step goes on from what the one before it left in the same buffers."""
     one = case("gpt2_train")
-    program = one.compile(Plan(preset="megatron"), "tp=1", tmp_path / "gpu")
+    program = one.compile(Plan(preset="megatron"), "tp=1", tmp_path / "device", **device)
     run = captured(one, program, 4, 1)
     assert len(set(run.losses)) == 4
     # What a step allocates is allocated ahead, and no more.
     assert run.statistics.peak_bytes == one.run(program).statistics.peak_bytes
 
 
-def test_collectives_on_streams(tmp_path: Path) -> None:
+def test_collectives_on_streams(device: dict[str, str], tmp_path: Path) -> None:
     """Streams join the capture where they wait for it; NCCL's calls are in the graph."""
     one = case("llama_train", kv_heads=2)
-    program = one.compile(Plan(preset="megatron"), "dp=2,tp=2", tmp_path / "gpu")
+    program = one.compile(Plan(preset="megatron"), "dp=2,tp=2", tmp_path / "device", **device)
     assert captured(one, program, 3, 4).statistics.collectives
 
 
-def test_first_run_and_traces_are_not_captured(tmp_path: Path) -> None:
+def test_first_run_and_traces_are_not_captured(device: dict[str, str], tmp_path: Path) -> None:
     one = case("gpt2_train")
-    program = one.compile(Plan(preset="megatron"), "tp=1", tmp_path / "gpu")
+    program = one.compile(Plan(preset="megatron"), "tp=1", tmp_path / "device", **device)
     first = one.run(program).statistics
     assert (first.replayed, first.not_captured) == (0, "it runs for the first time with these buffers")
     traced = one.run(program, repeat=3, trace=tmp_path / "trace.json").statistics
     assert (traced.replayed, traced.not_captured) == (0, "a trace is recorded")
 
 
-def test_messages_need_the_host(tmp_path: Path) -> None:
+def test_messages_need_the_host(device: dict[str, str], tmp_path: Path) -> None:
     one = case("gpt2_train", layers=2, microbatches=2)
-    program = one.compile(Plan(mesh="pp=2,tp=1", preset="megatron", schedule="1f1b"), None, tmp_path / "gpu")
+    program = one.compile(
+        Plan(mesh="pp=2,tp=1", preset="megatron", schedule="1f1b"), None, tmp_path / "device", **device
+    )
     statistics = one.run(program, repeat=3).statistics
     assert (statistics.replayed, statistics.not_captured) == (0, "the host waits for messages of other devices")
+
+
+def test_an_assertion_of_a_replayed_step(
+    device: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number that is out of range the fourth time, in the same buffer, ends the run, and the next one is run as it is."""
+    monkeypatch.setattr(codegen_cases, "TARGET", device["target"])
+    path = codegen_cases.compile_text(GATHER, tmp_path / "program.so")
+    (entry,) = json.loads(path.with_suffix(".json").read_text())["entries"]
+    table, rows = np.arange(99, dtype=np.float32).reshape(11, 9), np.full((4, 3), 7)
+    result = empty(entry["results"][0]["shape"], "f32")
+    with Runtime(1, backend=device["target"]) as runtime:
+        launch = Launch(runtime.load(path), entry["symbol"], [table, rows], [result])
+        for step in range(5):
+            rows[:] = 11 if step == 3 else 7
+            if step == 3:
+                with pytest.raises(RuntimeFailure, match="index must be smaller than dim size"):
+                    runtime.run([launch])
+            else:
+                assert runtime.run([launch]).replayed == (step in (1, 2))
+                np.testing.assert_array_equal(result, table[rows])
 
 
 REFUSED = 999

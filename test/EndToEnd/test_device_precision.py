@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Models in half precision, on fake GPUs and NPUs: sums are in f32, and the rest is as PyTorch has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gpu_models import ROOT, Case, reports, sizes_of
+
+from hyperparallel.cli.models import example_inputs
+from hyperparallel.frontend.model_file import load_model_file
+from hyperparallel.frontend.torch import import_model
+from hyperparallel.plan import Plan
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytestmark = pytest.mark.usefixtures("one_worker")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_half_precision(name: str, dtype: str, device: dict[str, str], tmp_path: Path) -> None:
+    """What is compared with is PyTorch's model in f32, of the same rounded weights."""
+    loaded = load_model_file(ROOT / "examples" / f"{name}.py", sizes_of(name))
+    module = loaded.module.to(getattr(torch, dtype))
+    imported = import_model(module, loaded.args, loaded.kwargs, name=name)
+    one = Case(imported, dict(example_inputs(loaded)))
+    program = one.compile(Plan(preset="megatron"), "tp=1", tmp_path / "device", **device)
+    assert [report["coverage"]["host_fallbacks"] for report in reports(program)] == [0]
+    (got,) = one.run(program).results.values()
+    if dtype == "bfloat16":
+        got = (got.astype(np.uint32) << 16).view(np.float32)
+    with torch.no_grad():
+        wanted = module.float()(*loaded.args, **loaded.kwargs)
+    wanted = getattr(wanted, "logits", wanted).numpy()
+    error = np.abs(got.astype(np.float64) - wanted).max() / np.abs(wanted).max()
+    assert error <= {"bfloat16": 2e-2, "float16": 3e-3}[dtype]
+    assert error > 1e-6  # it was in half precision
