@@ -146,7 +146,7 @@ void addLoopPasses(OpPassManager &manager) {
 
 /// As far as everything that is allocated is there.
 static void buildMeasureMemoryPipeline(OpPassManager &manager) {
-  addTensorPasses(manager);
+  addTensorPasses(manager, KernelKind::Loops);
   addBufferPasses(manager, KernelKind::Loops);
   manager.addPass(createConvertContractionsToRuntime());
   manager.addPass(createMeasureBuffers());
