@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gpu_models import Case, assert_alike, case, in_half, reports, without_calls
+from bf16_training import assert_near_exact, sgd_in_bf16
+from gpu_models import ROOT, Case, assert_alike, case, in_half, reports, sizes_of, without_calls
 
+from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import compile_model
 from hyperparallel.compiled import CompiledProgram
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.execute import RunResult
+from hyperparallel.frontend.model_file import load_model_file
+from hyperparallel.frontend.training import import_training
 from hyperparallel.plan import Plan
 
 torch = pytest.importorskip("torch")
@@ -70,6 +74,35 @@ def test_products_with_epilogues(tmp_path: Path) -> None:
     assert not any("gelu_tanh" in told for told in epilogues(program))
     program, _ = both(case("llama"), "tp=1", tmp_path / "llama")
     assert "none: the library has no epilogue for silu" in epilogues(program)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_wide_accesses(name: str, tmp_path: Path) -> None:
+    """Where sizes are multiples of 16 bytes, every kernel of a block reads or writes so many at once."""
+    one = case(name, layers=2, width=64, heads=4, seq=16, vocab=64)
+    (report,) = reports(one.compile(Plan(preset="megatron"), "tp=1", tmp_path / "gpu"))
+    blocks = [kernel for kernel in report["kernels"] if not kernel["name"].startswith("main_")]
+    assert len(blocks) >= 7
+    for kernel in blocks:
+        assert "16" in {*kernel["loads"], *kernel["stores"]}, kernel
+    assert max(kernel["registers"] for kernel in report["kernels"]) <= 64
+    # Norms and softmax pass over memory in vectors alone.
+    rows = [kernel for kernel in blocks if kernel["shared_bytes"]]
+    assert rows
+    assert any({*kernel["loads"], *kernel["stores"]} == {"16"} for kernel in rows)
+
+
+@pytest.mark.parametrize(("name", "mesh"), [("gpt2", "tp=1"), ("llama", "tp=1"), ("llama", "dp=2,tp=2")])
+def test_bf16_training(name: str, mesh: str, tmp_path: Path) -> None:
+    """Products and kernels in bf16 with sums in f32; parameters and their updates in f32."""
+    sizes = {**sizes_of(name), "kv_heads": 2} if name == "llama" else sizes_of(name)
+    loaded = load_model_file(ROOT / "examples" / f"{name}_train.py", {**sizes, "dtype": "bf16"})
+    training = sgd_in_bf16(loaded)
+    imported = import_training(loaded.module, loaded.args, loaded.kwargs, training=training, name=name)
+    one = Case(imported, dict(example_inputs(loaded)))
+    program = one.compile(Plan(preset="megatron"), mesh, tmp_path / "gpu")
+    assert_all_on_gpus(program)
+    assert_near_exact(one.run(program, repeat=2), imported, loaded, training, 2)
 
 
 def test_tf32_is_a_choice(tmp_path: Path) -> None:

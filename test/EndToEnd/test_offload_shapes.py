@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""GPT-2 at a quarter of its width, within parts of the memory that it wants: forward passes, and AdamW over microbatches.
+"""GPT-2 at a quarter of its width, within parts of the memory that it wants: forward passes, AdamW over microbatches, and
+what is computed again on a slow link.
 
 A short form of `benchmarks/offload_execution.py`, which does the same at full size: equal bits, and the planned peak.
 """
@@ -7,6 +8,7 @@ A short form of `benchmarks/offload_execution.py`, which does the same at full s
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +20,13 @@ pytest.importorskip("transformers")
 from hyperparallel import machines
 from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import compile_model
-from hyperparallel.compiled import CompiledProgram
+from hyperparallel.compiled import OFFLOAD_FILE, CompiledProgram
 from hyperparallel.execute import RunResult, run_compiled
 from hyperparallel.frontend.model_file import load_model_file
 from hyperparallel.frontend.torch import import_model
 from hyperparallel.frontend.training import import_training
 from hyperparallel.runtime import Tier
+from hyperparallel.simulator import simulate_file
 
 pytestmark = pytest.mark.usefixtures("one_worker")
 
@@ -85,3 +88,47 @@ def test_within_a_part_of_the_memory(
             assert np.unique(wanted).size > 1 or wanted.size == 1, result_name
             assert result.results[result_name].tobytes() == wanted.tobytes(), result_name
         assert result.statistics.leaked_bytes == 0
+
+
+def test_recomputing_beats_a_slow_link(tmp_path: Path) -> None:
+    """A training step at half its memory, on links with a 20th of their bandwidth: some values are computed again,
+    which is faster than copying all that leaves, and changes no bit."""
+    shape = {"layers": 1, "width": 192, "heads": 4, "vocab": 503, "positions": 64, "batch": 8, "seq": 32}
+    loaded = load_model_file(EXAMPLES / "gpt2_train.py", shape)
+    assert loaded.training is not None
+    imported = import_training(loaded.module, loaded.args, loaded.kwargs, training=loaded.training, name="gpt2_train")
+    inputs = dict(example_inputs(loaded))
+    machine = machines.load("cpu-supernode")
+    links = tuple(dataclasses.replace(link, bandwidth=link.bandwidth / 20) for link in machine.links)
+    machine = dataclasses.replace(machine, links=links)
+
+    def run(program: CompiledProgram) -> RunResult:
+        return run_compiled(program, lambda name: inputs[name] if name in inputs else imported.weight(name), repeat=2)
+
+    free = run(compile_model(imported, "megatron", "dp=1,tp=1", tmp_path / "free", machine=machine))
+    limit = free.statistics.peak_bytes[Tier.DEVICE] // 2
+    programs = [
+        compile_model(
+            *(imported, "megatron", "dp=1,tp=1", tmp_path / f"{again}"),
+            machine=machine,
+            device_memory=limit,
+            recompute=again,
+            target="cpu" if again else "none",
+        )
+        for again in (True, False)
+    ]
+    recomputed = [
+        sum(move["recomputed"] for move in json.loads((program.directory / OFFLOAD_FILE).read_text())["plan"]["moves"])
+        for program in programs
+    ]
+    assert recomputed[0] > 0
+    assert recomputed[1] == 0
+    again, copies = (simulate_file(program.directory, machine=machine).seconds for program in programs)
+    assert again < copies
+    result = run(programs[0])
+    assert result.statistics.peak_bytes[Tier.DEVICE] == programs[0].peak_bytes
+    assert programs[0].peak_bytes is not None
+    assert programs[0].peak_bytes <= limit
+    assert result.losses == free.losses
+    for name, wanted in free.results.items():
+        assert result.results[name].tobytes() == wanted.tobytes(), name

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bf16_training import assert_near_exact, sgd_in_bf16
 
 from hyperparallel.compare import Comparison, compare
 from hyperparallel.compile import compile_model
@@ -177,11 +177,6 @@ def test_experts_of_each_token_gathered(tmp_path: Path) -> None:
     assert comparison.ok, comparison
 
 
-def _distance(left: Any, right: Any) -> float:
-    """Root mean square of the difference."""
-    return float(np.sqrt(np.mean(np.square(np.asarray(left, np.float64) - np.asarray(right, np.float64)))))
-
-
 @pytest.mark.parametrize(
     ("plan", "mesh", "more"),
     [
@@ -191,31 +186,16 @@ def _distance(left: Any, right: Any) -> float:
     ids=["batch and tensors split", "two stages, recomputed"],
 )
 def test_bf16_with_master_weights(plan: Plan, mesh: str | None, more: Mapping[str, Any], tmp_path: Path) -> None:
-    """Forward and backward in bf16, parameters updated in f32: every parameter is as near to a training in f32 as
-    PyTorch's own in bf16 is.
-
-    Both round each operator's result to 8 bits, at other places (fused operators, sums in another order), so that they
-    differ from each other as they do from f32. SGD, since Adam takes a whole step for a gradient that is all rounding.
-    """
-    from hyperparallel.cli.models import example_inputs, to_array
+    """Forward and backward in bf16, parameters updated in f32."""
+    from hyperparallel.cli.models import example_inputs
     from hyperparallel.frontend.training import import_training
-    from hyperparallel.frontend.training_reference import train
 
     loaded = load_model_file(EXAMPLES / "gpt2_train.py", {"dtype": "bf16", **more})
-    assert loaded.training is not None
-    training = dataclasses.replace(loaded.training, optimizer=torch.optim.SGD(loaded.module.parameters(), lr=0.5))
+    training = sgd_in_bf16(loaded)
     model = import_training(loaded.module, loaded.args, loaded.kwargs, training=training)
     inputs = example_inputs(loaded)
     program = compile_model(model, plan, mesh, tmp_path / "program")
     run = run_compiled(
         program, lambda name: inputs[name] if name in inputs else np.array(model.weight(name)), repeat=STEPS
     )
-    half = train(loaded.module, loaded.args, loaded.kwargs, training, STEPS)
-    whole = dataclasses.replace(training, compute_dtype=None)
-    exact = train(loaded.module, loaded.args, loaded.kwargs, whole, STEPS)
-    np.testing.assert_allclose(run.losses, exact.losses, rtol=2**-9)
-    for name in (argument.name for argument in model.arguments if argument.role is Role.PARAMETER):
-        wanted, theirs = to_array(exact.parameters[name]), to_array(half.parameters[name])
-        assert run.results[name].dtype == np.float32
-        moved, limit = _distance(wanted, model.weight(name)), 2 * _distance(theirs, wanted)
-        assert _distance(run.results[name], wanted) < limit < 0.1 * moved, name
+    assert_near_exact(run, model, loaded, training, STEPS)

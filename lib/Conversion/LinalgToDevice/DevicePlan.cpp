@@ -74,6 +74,26 @@ static int64_t getVectorLength(const KernelGroup &group) {
   return length;
 }
 
+/// The elements of a row that a thread takes at once: as many as make a vector
+/// of the smallest type, if all members' shared loops can be divided so.
+static int64_t getNeighbours(const KernelGroup &group) {
+  int64_t bytes = kVectorBytes;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    for (Value operand : op->getOperands())
+      if (auto type = dyn_cast<MemRefType>(operand.getType()))
+        bytes = std::min(bytes, getElementBytes(type.getElementType()));
+  }
+  int64_t length = std::min<int64_t>(kVectorBytes / bytes, 8);
+  for (const KernelMember &member : group.members)
+    if (std::optional<unsigned> loop = getSharedLoop(member)) {
+      LinalgOp op = member.op;
+      while (op.getStaticLoopRanges()[*loop] % length != 0)
+        length /= 2;
+    }
+  return length;
+}
+
 /// Gives a lone op that reduces along other than the contiguous loop all its
 /// parallel loops as outer ones.
 static bool spreadColumns(KernelGroup &group) {
@@ -122,6 +142,7 @@ DevicePlan decideDevicePlan(KernelGroup &group) {
         LinalgOp op = member.op;
         widest = std::max(widest, op.getStaticLoopRanges()[*loop]);
       }
+    plan.neighbours = getNeighbours(group);
     plan.threads = kWarp;
     while (plan.threads < kMostThreads &&
            plan.threads * kElementsOfRow < widest)

@@ -17,6 +17,7 @@ struct DevicePlan {
   Manner manner = Manner::Serial;
   int64_t iterations = 1; ///< of the outer loops
   int64_t vector = 1; ///< elements of the last outer loop that a thread does
+  int64_t neighbours = 1; ///< elements of a row that a thread does at once
   int64_t blocks = 1, threads = 1;
 };
 

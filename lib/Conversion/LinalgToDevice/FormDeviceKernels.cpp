@@ -19,7 +19,8 @@
 //        columns    one op that reduces along other than the contiguous loop: a
 //                   thread does one result;
 //        rows       a block does one iteration of the outer loops, and its
-//                   threads share the innermost loop of each member (LoopNest);
+//                   threads share the innermost loop of each member (LoopNest),
+//                   16 bytes' worth of neighbours at a time;
 //        serial     a thread does one iteration of the outer loops. For what
 //                   has no single combiner, such as argmax.
 //   3. A buffer that only the group touches, within one iteration of the outer
@@ -95,6 +96,20 @@ private:
   Value i32(int64_t value) {
     return arith::ConstantOp::create(builder, loc,
                                      builder.getI32IntegerAttr(value));
+  }
+
+  /// Of indices, which do not overflow.
+  Value times(Value left, int64_t right) {
+    Value factor = arith::ConstantIndexOp::create(builder, loc, right);
+    return arith::MulIOp::create(builder, loc, left, factor, noWrap());
+  }
+  Value plus(Value left, Value right) {
+    return arith::AddIOp::create(builder, loc, left, right, noWrap());
+  }
+  arith::IntegerOverflowFlagsAttr noWrap() {
+    return arith::IntegerOverflowFlagsAttr::get(
+        builder.getContext(),
+        arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw);
   }
 
   KernelGroup &group;
@@ -189,21 +204,29 @@ void DeviceKernelWriter::chooseFetched() {
 void DeviceKernelWriter::fetch(ArrayRef<Value> variables) {
   if (fetched.empty())
     return;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
   Value thread = toIndex(threads.threadNumber(builder));
-  Value step = arith::ConstantIndexOp::create(builder, loc, plan.threads);
   for (const auto &[input, places] : fetched) {
     Value row = local[input].buffer;
-    Value extent = arith::ConstantIndexOp::create(
-        builder, loc, cast<MemRefType>(row.getType()).getDimSize(0));
-    auto loop = scf::ForOp::create(builder, loc, thread, extent, step);
+    int64_t extent = cast<MemRefType>(row.getType()).getDimSize(0);
+    int64_t vector = extent % plan.neighbours == 0 ? plan.neighbours : 1;
     OpBuilder::InsertionGuard guard(builder);
+    auto loop =
+        scf::ForOp::create(builder, loc, times(thread, vector),
+                           constant(extent), constant(plan.threads * vector));
     builder.setInsertionPoint(loop.getBody()->getTerminator());
+    auto lanes = scf::ForOp::create(builder, loc, constant(0), constant(vector),
+                                    constant(1));
+    builder.setInsertionPoint(lanes.getBody()->getTerminator());
+    Value place = plus(loop.getInductionVar(), lanes.getInductionVar());
     SmallVector<Value> indices;
-    for (std::optional<size_t> place : places)
-      indices.push_back(place ? variables[*place] : loop.getInductionVar());
+    for (std::optional<size_t> outer : places)
+      indices.push_back(outer ? variables[*outer] : place);
     Value element = memref::LoadOp::create(
         builder, loc, captures->getMapping().lookup(input), indices);
-    memref::StoreOp::create(builder, loc, element, row, loop.getInductionVar());
+    memref::StoreOp::create(builder, loc, element, row, place);
   }
   threads.barrier(builder);
 }
@@ -244,6 +267,7 @@ void DeviceKernelWriter::writeMembers(ArrayRef<Value> variables) {
   };
   distribution.reduce = reduce;
   distribution.numThreads = plan.threads;
+  distribution.vector = plan.neighbours;
   if (isRow)
     distribution.thread = toIndex(threads.threadNumber(builder));
   for (auto [number, member] : llvm::enumerate(group.members)) {
@@ -290,16 +314,11 @@ void DeviceKernelWriter::writeElements() {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
-  auto noWrap = arith::IntegerOverflowFlagsAttr::get(
-      builder.getContext(),
-      arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw);
-  Value first = arith::MulIOp::create(builder, loc, variables.back(),
-                                      constant(plan.vector), noWrap);
+  Value first = times(variables.back(), plan.vector);
   auto loop = scf::ForOp::create(builder, loc, constant(0),
                                  constant(plan.vector), constant(1));
   builder.setInsertionPoint(loop.getBody()->getTerminator());
-  variables.back() = arith::AddIOp::create(builder, loc, first,
-                                           loop.getInductionVar(), noWrap);
+  variables.back() = plus(first, loop.getInductionVar());
   writeMembers(variables);
 }
 

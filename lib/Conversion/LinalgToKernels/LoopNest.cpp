@@ -12,10 +12,11 @@
 //   3. If all loops from some level inward are reductions, the results live in
 //      loop-carried values from there on and are stored once after the loops.
 //
-// With a distribution (kernels for devices) threads share the innermost loop.
-// If it is parallel it becomes the outermost one, and nothing has to be
-// exchanged; if it reduces, each thread begins with the neutral element, and
-// the partial results are combined after the loops.
+// With a distribution (kernels for devices) threads share the innermost loop,
+// in vectors of neighbours where its extent can be divided so. If it is
+// parallel it becomes the outermost one, and nothing has to be exchanged; if it
+// reduces, each thread begins with the neutral element, and the partial results
+// are combined after the loops.
 //
 // Combiners of reductions along rows, whose elements lie side by side, may be
 // reassociated, without which they are not vectorised; nothing else is relaxed.
@@ -66,6 +67,9 @@ private:
   void orderLoops();
   void assignLevels();
   void openLoops(unsigned level);
+  void openLoop(unsigned level, ValueRange carried,
+                llvm::function_ref<SmallVector<Value>(ValueRange)> body,
+                SmallVectorImpl<Value> &results);
   void emitLevel(unsigned level);
   void emitBodyOp(Operation &nested);
   bool combinesInAnyOrder(Operation &nested);
@@ -340,48 +344,92 @@ void LoopNestBuilder::openLoops(unsigned level) {
       storeResults();
     return;
   }
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value extent = getExtent(inner[level]);
-  if (shared && inner[level] == *shared) {
-    zero = context.distribution->thread;
-    one = arith::ConstantIndexOp::create(builder, loc,
-                                         context.distribution->numThreads);
-  }
-  SmallVector<Value> carried;
+  SmallVector<Value> carried, results;
   bool carries = accumulates && level >= accumulateFrom;
   if (carries)
     for (OpOperand &init : op.getDpsInitsMutable())
       carried.push_back(mapping.lookup(op.getMatchingBlockArgument(&init)));
-  auto loop = scf::ForOp::create(builder, loc, zero, extent, one, carried);
-  OpBuilder::InsertionGuard guard(builder);
-  if (!carries) {
-    builder.setInsertionPoint(loop.getBody()->getTerminator());
-    variables[inner[level]] = loop.getInductionVar();
-    openLoops(level + 1);
-  } else {
-    builder.setInsertionPointToStart(loop.getBody());
-    variables[inner[level]] = loop.getInductionVar();
-    for (auto [init, value] :
-         llvm::zip_equal(op.getDpsInitsMutable(), loop.getRegionIterArgs()))
-      mapping.map(op.getMatchingBlockArgument(&init), value);
+  auto writeBody = [&](ValueRange values) {
+    if (carries)
+      for (auto [init, value] :
+           llvm::zip_equal(op.getDpsInitsMutable(), values))
+        mapping.map(op.getMatchingBlockArgument(&init), value);
     openLoops(level + 1);
     SmallVector<Value> next;
-    for (unsigned number = 0; number < op.getNumDpsInits(); ++number)
+    for (unsigned number = 0; carries && number < op.getNumDpsInits(); ++number)
       next.push_back(mapping.lookupOrDefault(yielded(number)));
-    scf::YieldOp::create(builder, loc, next);
-    for (auto [number, result] : llvm::enumerate(loop.getResults()))
-      mapping.map(yielded(number), result);
+    return next;
+  };
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    openLoop(level, carried, writeBody, results);
   }
   variables[inner[level]] = Value();
+  for (auto [number, result] : llvm::enumerate(results))
+    mapping.map(yielded(number), result);
   if (carries && level == accumulateFrom) {
-    builder.setInsertionPointAfter(loop);
+    OpBuilder::InsertionGuard guard(builder);
     if (sharedReduces) {
       combineShared();
       enterFirstThread();
     }
     storeResults();
   }
+}
+
+/// One loop around `body`, which is given the values that are carried, and
+/// gives the next ones. Vectors of a loop that threads share are a loop in it.
+void LoopNestBuilder::openLoop(
+    unsigned level, ValueRange carried,
+    llvm::function_ref<SmallVector<Value>(ValueRange)> body,
+    SmallVectorImpl<Value> &results) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto open = [&](Value begin, Value end, Value step, ValueRange values) {
+    auto loop = scf::ForOp::create(builder, loc, begin, end, step, values);
+    if (values.empty())
+      builder.setInsertionPoint(loop.getBody()->getTerminator());
+    else
+      builder.setInsertionPointToStart(loop.getBody());
+    return loop;
+  };
+  auto close = [&](ArrayRef<Value> next) {
+    if (!next.empty())
+      scf::YieldOp::create(builder, loc, next);
+  };
+  Value extent = getExtent(inner[level]);
+  bool isShared = shared && inner[level] == *shared;
+  // Neighbours are accessed one after the other, with no loop in between.
+  bool isInnermost = level + 1 == numLevels();
+  int64_t vector = isShared && isInnermost ? context.distribution->vector : 1;
+  Value begin = constant(0), step = constant(1);
+  if (isShared) {
+    begin = context.distribution->thread;
+    step = constant(context.distribution->numThreads * vector);
+  }
+  auto noWrap = arith::IntegerOverflowFlagsAttr::get(
+      builder.getContext(),
+      arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw);
+  if (vector > 1)
+    begin =
+        arith::MulIOp::create(builder, loc, begin, constant(vector), noWrap);
+  scf::ForOp loop = open(begin, extent, step, carried);
+  variables[inner[level]] = loop.getInductionVar();
+  if (vector == 1) {
+    close(body(loop.getRegionIterArgs()));
+  } else {
+    scf::ForOp lanes = open(constant(0), constant(vector), constant(1),
+                            loop.getRegionIterArgs());
+    variables[inner[level]] = arith::AddIOp::create(
+        builder, loc, loop.getInductionVar(), lanes.getInductionVar(), noWrap);
+    close(body(lanes.getRegionIterArgs()));
+    builder.setInsertionPointAfter(lanes);
+    SmallVector<Value> next(lanes.getResults());
+    close(next);
+  }
+  llvm::append_range(results, loop.getResults());
+  builder.setInsertionPointAfter(loop);
 }
 
 Operation *getCombiner(LinalgOp op, unsigned result) {

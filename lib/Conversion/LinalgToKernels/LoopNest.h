@@ -27,10 +27,11 @@ struct BufferAccess {
 };
 
 /// How the threads of a block share the innermost loop of an op: thread t runs
-/// the iterations t, t + numThreads, ….
+/// the iterations t, t + numThreads, … or, of vectors, as many at a time.
 struct LoopDistribution {
   mlir::Value thread; ///< of type index
   int64_t numThreads;
+  int64_t vector = 1; ///< divides the loop's extent
   /// Combines the threads' partial results by (a clone of) `combiner`; every
   /// thread gets the result. All threads of the block get there together.
   llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Operation *combiner,

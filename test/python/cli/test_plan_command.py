@@ -62,6 +62,35 @@ def test_explains_what_leaves_the_device(hp: Callable[..., Any], model_dir: Path
     assert "small does not fit into 512 bytes of device memory" in refused.err
 
 
+def test_explains_what_leaves_the_devices_of_each_group(
+    hp: Callable[..., Any], model_dir: Path, tmp_path: Path
+) -> None:
+    """A plan over groups has a report for each, the one that hp compile writes; a tensor is told of where it lives."""
+    plan, program = tmp_path / "plan.yaml", tmp_path / "program"
+    plan.write_text('mesh: {pp: 2}\noffload:\n  place: {"layers.1.w": pool}\n')
+    words = ("--plan", plan, "--device-memory")
+    limit = 1 << 20
+    reports = json.loads(hp("plan", model_dir, *words, f"{limit}B", "--json").out)["memory"]
+    first, second = reports
+    assert hp("compile", model_dir, *words, f"{limit}B", "-o", program).status == 0
+    weights = {first: ("layers.0.w", "kept"), second: ("layers.1.w", "moved")}
+    for name, (weight, fate) in weights.items():
+        report = reports[name]
+        assert report == json.loads((program / name / "offload.json").read_text())
+        assert report["device_memory"] == limit
+        fates = {tensor["tensor"]: tensor["fate"] for tensor in report["plan"]["tensors"]}
+        assert {key: value for key, value in fates.items() if key.startswith("layers.")} == {weight: fate}
+    told = hp("plan", model_dir, *words, f"{limit}B", "--explain", "--all").out
+    heads = [told.index(f"memory of {name}\n") for name in (first, second)]
+    assert heads == sorted(heads)
+    assert "    layers.0.w: " in told[heads[0] : heads[1]]
+    assert "    layers.1.w: " in told[heads[1] :]
+    # Which group it is that does not fit.
+    refused = hp("plan", model_dir, *words, "512B")
+    assert (refused.status, refused.out) == (1, "")
+    assert f"small ({first}) does not fit into 512 bytes of device memory" in refused.err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
