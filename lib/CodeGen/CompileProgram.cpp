@@ -170,11 +170,12 @@ static llvm::json::Object countCalls(ModuleOp program) {
   return calls;
 }
 
-/// What the calls of products do at their end, and why not more
-/// (FoldEpilogues).
-static llvm::json::Object describeEpilogues(ModuleOp program) {
+/// What a pass has counted: what the calls of products do at their end, and why
+/// not more (`hp.epilogues`, FoldEpilogues); which operators of a vendor are
+/// called (`hp.operations`, LaunchDeviceKernels).
+static llvm::json::Object describeCounts(ModuleOp program, StringRef name) {
   llvm::json::Object counts;
-  if (auto told = program->getAttrOfType<DictionaryAttr>("hp.epilogues"))
+  if (auto told = program->getAttrOfType<DictionaryAttr>(name))
     for (NamedAttribute entry : told)
       counts[entry.getName().str()] =
           cast<IntegerAttr>(entry.getValue()).getInt();
@@ -248,6 +249,7 @@ LogicalResult compileProgram(ModuleOp module,
       return failure();
     description["kernels"] = std::move(described);
     description["calls"] = countCalls(module);
+    description["operations"] = describeCounts(module, "hp.operations");
   } else if (hasKernels) {
     OwningOpRef<ModuleOp> kernels = takeKernels(module);
     FailureOr<std::string> ptx = emitPTX(*kernels, options.architecture, cache);
@@ -255,7 +257,7 @@ LogicalResult compileProgram(ModuleOp module,
       return failure();
     description["kernels"] = describeKernels(*kernels);
     description["calls"] = countCalls(module);
-    description["epilogues"] = describeEpilogues(module);
+    description["epilogues"] = describeCounts(module, "hp.epilogues");
   }
   FailureOr<SmallVector<std::string>> objects =
       emitObjects(module, cache, options.numThreads, statistics);

@@ -21,6 +21,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -41,6 +42,11 @@ _FUNCTION = re.compile(r"^func\.func @(\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
 _SCHEDULED = re.compile(r"func\.func @(\w+)\(.*?\battributes \{([^\n]*)\} \{\n")
 _BLOCKS = re.compile(r"hacc\.block_dim = (\d+)")
 _CORE = re.compile(r"hivm\.func_core_type = #hivm\.func_core_type<(\w+)>")
+_OPERATION = re.compile(
+    r"^ *%\w+ = (?:linalg|hfusion|arith|math)\.(?!constant)(\w+)"
+    r"(?: \{\w+ = #\w+\.\w+<(\w+)>\}| \{arith\.(\w+)\})?",
+    re.MULTILINE,
+)
 _ERROR = re.compile(r"error: (.*)")
 _NO_HIVMC = "External hivmc run fails"
 _TUNINGS: tuple[tuple[str, ...], ...] = (
@@ -242,6 +248,15 @@ def read_fragments(text: Path) -> dict[str, str]:
     return {match.group(1): match.group(0) for match in _FUNCTION.finditer(text.read_text(encoding="utf-8"))}
 
 
+def count_operations(text: Path) -> dict[str, int]:
+    """How often each operation is in the fragments of a module, the most frequent first.
+
+    Elementwise ones are named by what they compute, such as ``mul``, and reductions by what they combine with.
+    """
+    found = Counter(fun or combined or name for name, fun, combined in _OPERATION.findall(text.read_text("utf-8")))
+    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+
+
 def _schedule(tool: Path, name: str, function: str, soc: str) -> Scheduled | str:
     """Compiles a fragment, again where it is refused; how it was scheduled, or what was said the last time."""
     one: Scheduled | str = ""
@@ -311,6 +326,7 @@ __all__ = [
     "RefusedFragmentsError",
     "Scheduled",
     "assemble_fragments",
+    "count_operations",
     "find_tool",
     "object_file",
     "read_fragments",

@@ -24,7 +24,7 @@ from mlir import ir
 from mlir.dialects import func
 
 from hyperparallel import _hyperparallel
-from hyperparallel.bishengir import DEFAULT_SOC, read_soc, write_fragments
+from hyperparallel.bishengir import DEFAULT_SOC, count_operations, read_soc, write_fragments
 from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
     COVERAGE_FILE,
@@ -566,6 +566,12 @@ def _write_coverage(directory: Path, kernels: Sequence[Mapping[str, Any]]) -> No
     report = {"coverage": coverage, "kernels": list(kernels)}
     if "epilogues" in description:
         report["epilogues"] = description["epilogues"]
+    if "operations" in description:
+        report["operations"] = {
+            "library": {"product": calls.get("hp_rt_matmul", 0), **description["operations"]},
+            "fragment": count_operations(directory / FRAGMENTS_FILE),
+            "host": {"read": calls.get("hp_rt_read", 0), "write": calls.get("hp_rt_write", 0)},
+        }
     (directory / COVERAGE_FILE).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 

@@ -26,7 +26,11 @@ def test_equals_pytorch(name: str, mesh: str, tmp_path: Path, capfd: pytest.Capt
     made = hp("compile", *words_of(name, MESHES[mesh]), "--target", "ascend", "-o", tmp_path / "program").told()
     coverage = made["kernels"]["coverage"]
     assert coverage["host_fallbacks"] == 0
-    assert coverage["library_calls"] >= 6
+    operations = made["kernels"]["operations"]
+    assert sum(operations["library"].values()) == coverage["library_calls"] >= 6
+    assert operations["library"]["product"] >= 6
+    assert {"mul", "add", "div", "exp"} <= operations["fragment"].keys()
+    assert sum(operations["host"].values()) == 0
     assert len(made["kernels"]["kernels"]) == coverage["kernels"] >= 10
     assert {kernel["core"] for kernel in made["kernels"]["kernels"]} == {"AIV"}
     steps = ("--steps", 2) if name.endswith("_train") else ()

@@ -28,6 +28,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::hyperparallel {
 #define GEN_PASS_DEF_LAUNCHDEVICEKERNELS
@@ -288,6 +289,7 @@ struct LaunchDeviceKernelsPass
       module->removeAttr("hp.assertions");
     }
     SymbolTable symbols(module);
+    llvm::MapVector<StringAttr, int64_t> operations;
     SmallVector<func::CallOp> calls;
     for (func::FuncOp function : functions)
       function.walk([&](func::CallOp call) { calls.push_back(call); });
@@ -295,9 +297,17 @@ struct LaunchDeviceKernelsPass
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
       if (!callee || !callee->hasAttr("hp.kernel"))
         continue;
+      if (auto operation = callee->getAttrOfType<StringAttr>("hp.library"))
+        ++operations[operation];
       launch(call, callee);
       ++numLaunches;
     }
+    Builder builder(module);
+    SmallVector<NamedAttribute> counts;
+    for (auto [operation, count] : operations)
+      counts.push_back({operation, builder.getI64IntegerAttr(count)});
+    if (!counts.empty())
+      module->setAttr("hp.operations", builder.getDictionaryAttr(counts));
     for (func::FuncOp function : functions)
       numHostAccesses += replaceHostAccesses(function);
     moveKernels(module, kernels);

@@ -5,42 +5,20 @@
 // never a part of the product. Operators (aclnn) have no headers there.
 #include "lib/Runtime/Ascend/Acl.h"
 #include "lib/Runtime/Ascend/Hccl.h"
+#include "test/Runtime/vendor/alike.h"
 
 #include <acl/acl.h>
 #include <acl/acl_rt.h>
 #include <acl/acl_rt_memory_soma.h>
 #include <hccl/hccl.h>
-#include <type_traits>
 
 namespace ours = hyperparallel::runtime::ascend;
 namespace hccl = hyperparallel::runtime::ascend::hccl;
 
-// An enumeration is as wide as the number that we pass for it, and a handle is
-// a pointer; so types are alike if sizes and kinds are, argument by argument.
-template <typename Left, typename Right>
-constexpr bool alike =
-    sizeof(Left) == sizeof(Right) &&
-    std::is_pointer_v<Left> == std::is_pointer_v<Right> &&
-    std::is_floating_point_v<Left> == std::is_floating_point_v<Right>;
-
-template <typename Left, typename Right>
-struct Same : std::false_type {};
-template <typename LeftResult, typename... Left, typename RightResult,
-          typename... Right>
-struct Same<LeftResult (*)(Left...), RightResult (*)(Right...)> {
-  static constexpr bool value = [] {
-    if constexpr (sizeof...(Left) == sizeof...(Right))
-      return alike<LeftResult, RightResult> &&
-             (alike<Left, Right> && ... && true);
-    else
-      return false;
-  }();
-};
-
 #define CHECK(NAME, MEMBER, RESULT, PARAMETERS)                                \
-  static_assert(Same<decltype(ours::Acl::MEMBER), decltype(&::NAME)>::value,   \
-                #NAME);
+  static_assert(Same<decltype(ours::Acl::MEMBER), decltype(&::NAME)>, #NAME);
 HP_ACL_FUNCTIONS(CHECK)
+HP_ACL_GRAPH_FUNCTIONS(CHECK)
 #undef CHECK
 
 static_assert(ours::Success == ACL_SUCCESS);
@@ -48,6 +26,9 @@ static_assert(ours::BadAlloc == ACL_ERROR_BAD_ALLOC);
 static_assert(ours::InitialisedBefore == ACL_ERROR_REPEAT_INITIALIZE);
 static_assert(ours::MallocHugeFirst == ACL_MEM_MALLOC_HUGE_FIRST);
 static_assert(ours::CopyDefault == ACL_MEMCPY_DEFAULT);
+static_assert(ours::CopyDeviceToDevice == ACL_MEMCPY_DEVICE_TO_DEVICE);
+static_assert(ours::CaptureThreadLocal ==
+              ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(ours::EventSync == ACL_EVENT_SYNC);
 static_assert(ours::EventTimeLine == ACL_EVENT_TIME_LINE);
 static_assert(ours::StreamFastLaunch == ACL_STREAM_FAST_LAUNCH);
@@ -65,7 +46,7 @@ static_assert(offsetof(ours::PoolProps, maxSize) ==
               offsetof(aclrtMemPoolProps, maxSize));
 
 #define CHECK(NAME, MEMBER, PARAMETERS)                                        \
-  static_assert(Same<int(*) PARAMETERS, decltype(&::NAME)>::value, #NAME);
+  static_assert(Same<int(*) PARAMETERS, decltype(&::NAME)>, #NAME);
 namespace hyperparallel::runtime::ascend {
 HP_HCCL_FUNCTIONS(CHECK)
 }
