@@ -96,11 +96,13 @@ def import_command(arguments: argparse.Namespace) -> int:
 
 
 def _plan_of(arguments: argparse.Namespace) -> Plan:
-    """The plan of the options ``--plan`` and ``--preset``."""
+    """The plan of the options ``--plan`` and ``--preset``; without options about devices, that of one device."""
     from hyperparallel.compile import read_plan
     from hyperparallel.plan import Plan
 
     if arguments.plan is None and arguments.preset is None:
+        if arguments.mesh is None and arguments.devices in (None, 1):
+            return Plan(mesh={"dp": 1}, preset="data_parallel")
         raise PlanError("expected a plan: --plan FILE, or --preset megatron, fsdp or data_parallel")
     plan = Plan(preset=arguments.preset) if arguments.plan is None else read_plan(arguments.plan)
     assert isinstance(plan, Plan)

@@ -227,7 +227,9 @@ def _model_options(verb: argparse.ArgumentParser) -> None:
 
 
 def _plan_options(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--plan", metavar="PLAN", help="a plan file, or the name of a preset")
+    verb.add_argument(
+        "--plan", metavar="PLAN", help="a plan file, or the name of a preset; without either, one device does all"
+    )
     verb.add_argument(
         "--preset", metavar="NAME", help="megatron, fsdp or data_parallel; a plan's own rules override it"
     )

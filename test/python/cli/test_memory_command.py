@@ -59,3 +59,15 @@ def test_peaks_by_tier(hp: Callable[..., Any], model_dir: Path) -> None:
     assert report["peak_bytes"]["device"] == report["planned_peak_bytes"] <= limit
     # A weight of 10 x 10, or both.
     assert report["peak_bytes"]["host"] in (448, 896)
+
+
+def test_without_a_plan_it_is_one_device(hp: Callable[..., Any], model_dir: Path) -> None:
+    """Nothing has to be said of devices where there is one; the limit holds there, too."""
+    ran = hp("run", model_dir, "-q", "--json")
+    assert ran.status == 0, ran.err
+    report = json.loads(ran.out)
+    assert len(report["peak_bytes_per_device"]) == 1
+    limit = report["peak_bytes_per_device"][0] - 64
+    limited = json.loads(hp("run", model_dir, "-q", "--device-memory", f"{limit}B", "--json").out)
+    assert limited["peak_bytes"]["device"] <= limit
+    assert hp("run", model_dir, "-q", "--devices", "2").status == 1
