@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from command import Outcome, command_of
-from gpu_models import LAYERS_IN_HALF, MESHES, MODELS, TOLERANCE, words_of
+from gpu_models import LAYERS_IN_HALF, MESHES, MODELS, ROOT, TOLERANCE, words_of
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -76,3 +76,17 @@ def test_half_of_the_memory(hp: Callable[..., Outcome], name: str, mesh: str, tm
     assert told["peak_bytes_per_device"] == [made["peak_bytes"]] * made["devices"]
     assert made["peak_bytes"] <= limit
     assert all(told["prefetched_bytes_per_device"])
+
+
+def test_real_shape(hp: Callable[..., Outcome], tmp_path: Path) -> None:
+    """GPT-2 small as it is: 10 s, since sizes decide how wide kernels access memory, and what ptxas makes of them."""
+    words = [ROOT / "examples" / "gpt2.py", "--preset", "megatron", "--mesh", "tp=1", "--json", "-q"]
+    made = hp("compile", *words, "--target", "cuda", "--arch", "sm_90", "-o", tmp_path / "program").told()
+    kernels = made["kernels"]["kernels"]
+    assert made["kernels"]["coverage"]["host_fallbacks"] == 0
+    assert made["kernels"]["epilogues"]["bias and gelu_tanh"] == 1
+    assert sum(kernel["spill_stores"] + kernel["spill_loads"] for kernel in kernels) == 0
+    assert max(kernel["registers"] for kernel in kernels) <= 64
+    for kernel in kernels:
+        if kernel["name"].startswith("GPT2Block"):
+            assert "16" in {*kernel["loads"], *kernel["stores"]}, kernel
