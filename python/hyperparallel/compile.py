@@ -563,7 +563,7 @@ def _write_coverage(directory: Path, kernels: Sequence[Mapping[str, Any]]) -> No
         "copies": calls.get("hp_rt_copy_start", 0) + calls.get("hp_rt_copy_rows_start", 0),
         "host_fallbacks": calls.get("hp_rt_read", 0) + calls.get("hp_rt_write", 0),
     }
-    report = {"coverage": coverage, "kernels": list(kernels)}
+    report: dict[str, Any] = {"coverage": coverage, "kernels": list(kernels)}
     if "epilogues" in description:
         report["epilogues"] = description["epilogues"]
     if "operations" in description:
