@@ -66,7 +66,7 @@ void buildFusePipeline(OpPassManager &manager) {
 
 void addTensorPasses(OpPassManager &manager, KernelKind kernels) {
   ConvertHyperShardToRuntimeOptions collectives;
-  collectives.blocksFirst = kernels == KernelKind::Device; // NCCL wants that
+  collectives.blocksFirst = kernels != KernelKind::Loops; // NCCL and HCCL do
   manager.addPass(createConvertHyperShardToRuntime(collectives));
   manager.addPass(createConvertHyperMPMDToRuntime());
   manager.addPass(createConvertOffloadToRuntime());

@@ -38,14 +38,16 @@ _SIZES: dict[str, dict[str, Any]] = {
     "mixtral": _GROUPED,
 }
 MODELS = ["gpt2", "llama", "bert", "vit", "mixtral"]
+ALL = [*MODELS, *(f"{name}_train" for name in MODELS)]
 MESHES = {"one": "tp=1", "2x2": "dp=2,tp=2"}
+CELLS = [(name, mesh) for name in ALL for mesh in MESHES]
 SHARDED: dict[str, dict[str, Any]] = {"llama": {"kv_heads": 2}, "mixtral": {"kv_heads": 2}}
 """What has to be larger to be split in two."""
 LAYERS_IN_HALF = {
-    **{"gpt2": 1, "llama": 1, "bert": 2, "vit": 4, "mixtral": 2},
-    **{"gpt2_train": 1, "llama_train": 1, "bert_train": 4, "vit_train": 3, "mixtral_train": 1},
+    **{"gpt2": 2, "llama": 1, "bert": 2, "vit": 5, "mixtral": 2},
+    **{"gpt2_train": 1, "llama_train": 1, "bert_train": 1, "vit_train": 4, "mixtral_train": 1},
 }
-"""As many as it takes until no single op needs more than half."""
+"""As many as it takes until no single op of a device needs more than half, also of a quarter of the model."""
 RunBoth = Callable[..., tuple[CompiledProgram, RunResult]]
 TOLERANCE = 1e-3
 """Of the greatest value: what the fakes sum in another order than the CPU."""

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """``hp compile --target ascend`` and ``hp run DIR --check``: the examples against PyTorch, through fake NPUs.
 
-Nothing may be left to the host, and every fragment is scheduled for the chip's vector cores.
+Each model forward and in training, on one device and on two by two, with all the memory that it wants and with half.
+Nothing may be left to the host, and every fragment is scheduled for the chip's vector cores. HP_ALL_CELLS=1 asks for every cell
+with half of the memory; planning some of them takes most of a minute.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from command import command_of
-from gpu_models import MESHES, MODELS, TOLERANCE, words_of
+from command import Outcome, command_of
+from gpu_models import ALL, CELLS, LAYERS_IN_HALF, MESHES, TOLERANCE, words_of
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -18,12 +23,11 @@ pytest.importorskip("transformers")
 pytestmark = pytest.mark.usefixtures("fake_npu", "one_worker")
 
 
-@pytest.mark.parametrize("mesh", MESHES)
-@pytest.mark.parametrize("name", [*MODELS, *(f"{name}_train" for name in MODELS)])
-def test_equals_pytorch(name: str, mesh: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Forward, and two steps of training, in which the backward of embeddings is one operator; through HCCL on 2x2."""
-    hp = command_of(capfd)
-    made = hp("compile", *words_of(name, MESHES[mesh]), "--target", "ascend", "-o", tmp_path / "program").told()
+def compiled_and_checked(
+    hp: Callable[..., Outcome], name: str, words: list[object], folder: Path, *options: object
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What ``hp compile`` and ``hp run --check`` tell, after the checks that every program has to pass."""
+    made = hp("compile", *words, "--target", "ascend", "-o", folder, *options).told()
     coverage = made["kernels"]["coverage"]
     assert coverage["host_fallbacks"] == 0
     operations = made["kernels"]["operations"]
@@ -34,8 +38,32 @@ def test_equals_pytorch(name: str, mesh: str, tmp_path: Path, capfd: pytest.Capt
     assert len(made["kernels"]["kernels"]) == coverage["kernels"] >= 10
     assert {kernel["core"] for kernel in made["kernels"]["kernels"]} == {"AIV"}
     steps = ("--steps", 2) if name.endswith("_train") else ()
-    told = hp("run", tmp_path / "program", "--check", "--tolerance", TOLERANCE, *steps, "--json", "-q").told()
+    told = hp("run", folder, "--check", "--tolerance", TOLERANCE, *steps, "--json", "-q").told()
     assert told["ok"]
     assert 0 < told["max_rel_error"] <= TOLERANCE
     assert len(told.get("losses", [])) == (2 if steps else 0)
     assert bool(told["collectives"]) == (made["devices"] > 1)
+    return made, told
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("name", ALL)
+def test_equals_pytorch(name: str, mesh: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Forward, and two steps of training, in which the backward of embeddings is one operator; through HCCL on 2x2."""
+    compiled_and_checked(command_of(capfd), name, words_of(name, MESHES[mesh]), tmp_path / "program")
+
+
+QUICK = [("gpt2", "2x2"), ("llama", "one"), ("mixtral", "one"), ("gpt2_train", "one")]
+
+
+@pytest.mark.parametrize(("name", "mesh"), CELLS if os.environ.get("HP_ALL_CELLS") else QUICK)
+def test_half_of_the_memory(name: str, mesh: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """On each device half of what it would have in use at once; what operators and cut fragments need is in the plan."""
+    hp = command_of(capfd)
+    words = words_of(name, MESHES[mesh], layers=LAYERS_IN_HALF[name])
+    whole = hp("compile", *words, "--target", "ascend", "--device-memory", "1TiB", "-o", tmp_path / "whole").told()
+    limit = whole["peak_bytes"] // 2
+    made, told = compiled_and_checked(hp, name, words, tmp_path / "program", "--device-memory", f"{limit}B")
+    assert told["peak_bytes_per_device"] == [made["peak_bytes"]] * made["devices"]
+    assert made["peak_bytes"] <= limit
+    assert all(told["prefetched_bytes_per_device"])
