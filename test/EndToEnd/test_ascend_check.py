@@ -53,6 +53,7 @@ def test_equals_pytorch(name: str, mesh: str, tmp_path: Path, capfd: pytest.Capt
     compiled_and_checked(command_of(capfd), name, words_of(name, MESHES[mesh]), tmp_path / "program")
 
 
+LAYERS = {**LAYERS_IN_HALF, "mixtral_train": 3, "vit_train": 6}
 QUICK = [("gpt2", "2x2"), ("llama", "one"), ("mixtral", "one"), ("gpt2_train", "one")]
 
 
@@ -60,7 +61,7 @@ QUICK = [("gpt2", "2x2"), ("llama", "one"), ("mixtral", "one"), ("gpt2_train", "
 def test_half_of_the_memory(name: str, mesh: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """On each device half of what it would have in use at once; what operators and cut fragments need is in the plan."""
     hp = command_of(capfd)
-    words = words_of(name, MESHES[mesh], layers=LAYERS_IN_HALF[name])
+    words = words_of(name, MESHES[mesh], layers=LAYERS[name])
     whole = hp("compile", *words, "--target", "ascend", "--device-memory", "1TiB", "-o", tmp_path / "whole").told()
     limit = whole["peak_bytes"] // 2
     made, told = compiled_and_checked(hp, name, words, tmp_path / "program", "--device-memory", f"{limit}B")
