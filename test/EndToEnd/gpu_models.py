@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from command import Outcome
 
 from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import PlanLike, compile_model
@@ -118,6 +119,37 @@ def words_of(name: str, mesh: str, **more: Any) -> list[object]:
     sizes = {**sizes_of(name), **(SHARDED.get(name.removesuffix("_train"), {}) if "=2" in mesh else {}), **more}
     chosen = [word for key, value in sizes.items() for word in ("--model-arg", f"{key}={value}")]
     return [ROOT / "examples" / f"{name}.py", *chosen, "--preset", "megatron", "--mesh", mesh, "--json", "-q"]
+
+
+def run_and_check(hp: Callable[..., Outcome], name: str, folder: Path, devices: int) -> dict[str, Any]:
+    """What ``hp run --check`` tells of a compiled model, which is near PyTorch's: forward, or two steps of training.
+
+    Args:
+        hp: Runs the command.
+        name: Of the example.
+        folder: Has the program.
+        devices: How many there are.
+    """
+    steps = ("--steps", 2) if name.endswith("_train") else ()
+    told = hp("run", folder, "--check", "--tolerance", TOLERANCE, *steps, "--json", "-q").told()
+    assert told["ok"]
+    assert 0 < told["max_rel_error"] <= TOLERANCE
+    assert len(told.get("losses", [])) == (2 if steps else 0)
+    assert bool(told["collectives"]) == (devices > 1)
+    return told
+
+
+def assert_within_half(whole: Mapping[str, Any], made: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Each device measured what was planned, at most half of the whole, and fetched something.
+
+    Args:
+        whole: What ``hp compile`` tells of the program with all the memory that it wants.
+        made: The same of the one with half.
+        told: What ``hp run`` tells of that one.
+    """
+    assert told["peak_bytes_per_device"] == [made["peak_bytes"]] * made["devices"]
+    assert made["peak_bytes"] <= whole["peak_bytes"] // 2
+    assert all(told["prefetched_bytes_per_device"])
 
 
 def assert_alike(left: RunResult, right: RunResult, tolerance: float = TOLERANCE) -> None:

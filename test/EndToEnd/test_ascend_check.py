@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from command import Outcome, command_of
-from gpu_models import ALL, CELLS, LAYERS_IN_HALF, MESHES, TOLERANCE, words_of
+from gpu_models import ALL, CELLS, LAYERS_IN_HALF, MESHES, assert_within_half, run_and_check, words_of
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -37,13 +37,7 @@ def compiled_and_checked(
     assert sum(operations["host"].values()) == 0
     assert len(made["kernels"]["kernels"]) == coverage["kernels"] >= 10
     assert {kernel["core"] for kernel in made["kernels"]["kernels"]} == {"AIV"}
-    steps = ("--steps", 2) if name.endswith("_train") else ()
-    told = hp("run", folder, "--check", "--tolerance", TOLERANCE, *steps, "--json", "-q").told()
-    assert told["ok"]
-    assert 0 < told["max_rel_error"] <= TOLERANCE
-    assert len(told.get("losses", [])) == (2 if steps else 0)
-    assert bool(told["collectives"]) == (made["devices"] > 1)
-    return made, told
+    return made, run_and_check(hp, name, folder, made["devices"])
 
 
 @pytest.mark.parametrize("mesh", MESHES)
@@ -65,6 +59,4 @@ def test_half_of_the_memory(name: str, mesh: str, tmp_path: Path, capfd: pytest.
     whole = hp("compile", *words, "--target", "ascend", "--device-memory", "1TiB", "-o", tmp_path / "whole").told()
     limit = whole["peak_bytes"] // 2
     made, told = compiled_and_checked(hp, name, words, tmp_path / "program", "--device-memory", f"{limit}B")
-    assert told["peak_bytes_per_device"] == [made["peak_bytes"]] * made["devices"]
-    assert made["peak_bytes"] <= limit
-    assert all(told["prefetched_bytes_per_device"])
+    assert_within_half(whole, made, told)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from command import Outcome, command_of
-from gpu_models import ALL, CELLS, LAYERS_IN_HALF, MESHES, ROOT, TOLERANCE, words_of
+from gpu_models import ALL, CELLS, LAYERS_IN_HALF, MESHES, ROOT, assert_within_half, run_and_check, words_of
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -40,13 +40,7 @@ def compiled_and_checked(
     assert kernels["coverage"]["host_fallbacks"] == 0
     assert len({kernel["name"] for kernel in kernels["kernels"]}) == kernels["coverage"]["kernels"]
     assert sum(kernel["spill_stores"] + kernel["spill_loads"] for kernel in kernels["kernels"]) == 0
-    steps = ("--steps", 2) if name.endswith("_train") else ()
-    told = hp("run", folder, "--check", "--tolerance", TOLERANCE, *steps, "--json", "-q").told()
-    assert told["ok"]
-    assert 0 < told["max_rel_error"] <= TOLERANCE
-    assert len(told.get("losses", [])) == (2 if steps else 0)
-    assert bool(told["collectives"]) == (made["devices"] > 1)
-    return made, told
+    return made, run_and_check(hp, name, folder, made["devices"])
 
 
 @pytest.mark.parametrize("mesh", MESHES)
@@ -68,9 +62,7 @@ def test_half_of_the_memory(hp: Callable[..., Outcome], name: str, mesh: str, tm
     limit = whole["peak_bytes"] // 2
     options = ("--arch", "sm_80", "--device-memory", f"{limit}B")
     made, told = compiled_and_checked(hp, name, words, tmp_path / "program", *options)
-    assert told["peak_bytes_per_device"] == [made["peak_bytes"]] * made["devices"]
-    assert made["peak_bytes"] <= limit
-    assert all(told["prefetched_bytes_per_device"])
+    assert_within_half(whole, made, told)
 
 
 def test_real_shape(hp: Callable[..., Outcome], tmp_path: Path) -> None:

@@ -88,7 +88,10 @@ static int64_t getNeighbours(const KernelGroup &group) {
   for (const KernelMember &member : group.members)
     if (std::optional<unsigned> loop = getSharedLoop(member)) {
       LinalgOp op = member.op;
-      while (op.getStaticLoopRanges()[*loop] % length != 0)
+      int64_t extent = op.getStaticLoopRanges()[*loop];
+      if (ShapedType::isDynamic(extent))
+        return 1;
+      while (extent % length != 0)
         length /= 2;
     }
   return length;

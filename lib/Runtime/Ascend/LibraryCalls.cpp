@@ -39,7 +39,6 @@ std::mutex slotsMutex;
 std::unordered_map<const Device *, Slots> slotsOf;
 
 hp_status addPage(Device &device, std::vector<int32_t *> &pages) {
-  // A capture must not allocate: there is always room before it begins.
   void *page = nullptr;
   Driver &driver = device.context->driver;
   hp_status status = driver.check(
@@ -64,12 +63,14 @@ hp_status takeSlot(Device &device, int32_t **out) {
   hp_status status = HP_OK;
   if (slots.used == slots.pages.size() * SlotsOfPage)
     status = addPage(device, slots.pages);
-  // Half a page is more than a step has assertions.
+  // A capture must not allocate: before it begins there is always room for half
+  // a page. A step with more assertions than that is not captured.
   if (status == HP_OK && slots.left < SlotsOfPage / 2) {
     status = addPage(device, slots.pagesOfSteps);
-    slots.left = SlotsOfPage;
-    if (status == HP_OK)
+    if (status == HP_OK) {
+      slots.left = SlotsOfPage;
       std::memset(slots.pagesOfSteps.back(), 0, SlotsOfPage * sizeof(int32_t));
+    }
   }
   if (status != HP_OK)
     return status;
