@@ -44,7 +44,7 @@ namespace mlir::hyperparallel {
 
 static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
 
-static void initializeTarget() {
+static void initializeDeviceTarget() {
   static bool once = [] {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
@@ -126,7 +126,7 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
 
 FailureOr<std::string> emitPTX(ModuleOp kernels, StringRef architecture,
                                const ObjectCache &cache) {
-  initializeTarget();
+  initializeDeviceTarget();
   registerBuiltinDialectTranslation(*kernels.getContext());
   registerLLVMDialectTranslation(*kernels.getContext());
   llvm::LLVMContext context;

@@ -87,7 +87,7 @@ struct Part {
 };
 } // namespace
 
-static void initializeTarget() {
+static void initializeHostTarget() {
   static bool once = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
@@ -191,7 +191,7 @@ static SmallVector<Part, 0> cutModule(llvm::Module &module) {
 FailureOr<SmallVector<std::string>>
 emitObjects(ModuleOp module, const ObjectCache &cache, unsigned numThreads,
             EmissionStatistics &statistics) {
-  initializeTarget();
+  initializeHostTarget();
   Host host;
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> translated = translate(module, context, host);

@@ -11,6 +11,7 @@
 // and results written once.
 //===----------------------------------------------------------------------===//
 #include "dialects/Interfaces/CostOpInterface.h"
+#include "lib/ExternalModels/AttachModels.h"
 #include "lib/ExternalModels/Costs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -96,22 +97,17 @@ struct ElementwiseCost
 };
 } // namespace
 
-template <typename... OpTys>
-static void attach(MLIRContext *context) {
-  (OpTys::template attachInterface<ElementwiseCost<OpTys>>(*context), ...);
-}
-
 void mlir::hyperparallel::registerArithCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, arith::ArithDialect *) {
-    attach<
+    attachModels<ElementwiseCost,
 #define GET_OP_LIST
 #include "mlir/Dialect/Arith/IR/ArithOps.cpp.inc"
-        >(context);
+                 >(context);
   });
   registry.addExtension(+[](MLIRContext *context, math::MathDialect *) {
-    attach<
+    attachModels<ElementwiseCost,
 #define GET_OP_LIST
 #include "mlir/Dialect/Math/IR/MathOps.cpp.inc"
-        >(context);
+                 >(context);
   });
 }

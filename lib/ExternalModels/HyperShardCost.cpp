@@ -11,6 +11,7 @@
 #include "dialects/HyperShard/MeshAxes.h"
 #include "dialects/Interfaces/CostOpInterface.h"
 #include "lib/Analysis/CollectiveOps.h"
+#include "lib/ExternalModels/AttachModels.h"
 #include "lib/ExternalModels/Costs.h"
 
 using namespace mlir;
@@ -42,17 +43,13 @@ struct FreeCost : CostOpInterface::ExternalModel<FreeCost<OpTy>, OpTy> {
 };
 } // namespace
 
-template <template <typename> class Model, typename... OpTys>
-static void attach(MLIRContext *context) {
-  (OpTys::template attachInterface<Model<OpTys>>(*context), ...);
-}
-
 void mlir::hyperparallel::registerHyperShardCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, HyperShardDialect *) {
-    attach<CollectiveOpCost, AllGatherOp, AllReduceOp, AllToAllOp,
-           HaloExchangeOp, PermuteOp, ReduceScatterOp, SliceLocalOp>(context);
-    attach<FreeCost, AxisIndexOp, BarrierOp, ConstraintOp, MeshOp, ReshardOp>(
+    attachModels<CollectiveOpCost, AllGatherOp, AllReduceOp, AllToAllOp,
+                 HaloExchangeOp, PermuteOp, ReduceScatterOp, SliceLocalOp>(
         context);
+    attachModels<FreeCost, AxisIndexOp, BarrierOp, ConstraintOp, MeshOp,
+                 ReshardOp>(context);
   });
 }
 

@@ -1,6 +1,7 @@
 //===- Linalg.cpp - how structured ops answer our interfaces --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "lib/ExternalModels/AttachModels.h"
 #include "lib/ExternalModels/ExternalModels.h"
 #include "lib/ExternalModels/Models.h"
 #include "lib/ExternalModels/Partitions.h"
@@ -24,16 +25,11 @@ struct LinalgModel
 };
 } // namespace
 
-template <typename... OpTys>
-static void attach(MLIRContext *context) {
-  (OpTys::template attachInterface<LinalgModel<OpTys>>(*context), ...);
-}
-
 void mlir::hyperparallel::registerLinalgModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
-    attach<
+    attachModels<LinalgModel,
 #define GET_OP_LIST
 #include "mlir/Dialect/Linalg/IR/LinalgStructuredOps.cpp.inc"
-        >(context);
+                 >(context);
   });
 }

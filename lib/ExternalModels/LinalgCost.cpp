@@ -13,6 +13,7 @@
 // dynamic extent count as none.
 //===----------------------------------------------------------------------===//
 #include "dialects/Interfaces/CostOpInterface.h"
+#include "lib/ExternalModels/AttachModels.h"
 #include "lib/ExternalModels/Costs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -63,16 +64,11 @@ struct LinalgCost : CostOpInterface::ExternalModel<LinalgCost<OpTy>, OpTy> {
 };
 } // namespace
 
-template <typename... OpTys>
-static void attach(MLIRContext *context) {
-  (OpTys::template attachInterface<LinalgCost<OpTys>>(*context), ...);
-}
-
 void mlir::hyperparallel::registerLinalgCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
-    attach<
+    attachModels<LinalgCost,
 #define GET_OP_LIST
 #include "mlir/Dialect/Linalg/IR/LinalgStructuredOps.cpp.inc"
-        >(context);
+                 >(context);
   });
 }

@@ -6,6 +6,7 @@
 // has one.) Their results may leave the device.
 //===----------------------------------------------------------------------===//
 #include "dialects/Interfaces/OffloadableOpInterface.h"
+#include "lib/ExternalModels/AttachModels.h"
 #include "lib/ExternalModels/Costs.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -23,22 +24,17 @@ struct PureOp : OffloadableOpInterface::ExternalModel<PureOp<OpTy>, OpTy> {
 };
 } // namespace
 
-template <typename... OpTys>
-static void attach(MLIRContext *context) {
-  (OpTys::template attachInterface<PureOp<OpTys>>(*context), ...);
-}
-
 void mlir::hyperparallel::registerOffloadableModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, linalg::LinalgDialect *) {
-    attach<
+    attachModels<PureOp,
 #define GET_OP_LIST
 #include "mlir/Dialect/Linalg/IR/LinalgStructuredOps.cpp.inc"
-        >(context);
+                 >(context);
   });
   registry.addExtension(+[](MLIRContext *context, tensor::TensorDialect *) {
-    attach<
+    attachModels<PureOp,
 #define GET_OP_LIST
 #include "mlir/Dialect/Tensor/IR/TensorOps.cpp.inc"
-        >(context);
+                 >(context);
   });
 }

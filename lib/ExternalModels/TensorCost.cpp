@@ -6,6 +6,7 @@
 // where it is once tensors are buffers.
 //===----------------------------------------------------------------------===//
 #include "dialects/Interfaces/CostOpInterface.h"
+#include "lib/ExternalModels/AttachModels.h"
 #include "lib/ExternalModels/Costs.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -77,18 +78,13 @@ struct ViewCost : CostOpInterface::ExternalModel<ViewCost<OpTy>, OpTy> {
 };
 } // namespace
 
-template <template <typename> class Model, typename... OpTys>
-static void attach(MLIRContext *context) {
-  (OpTys::template attachInterface<Model<OpTys>>(*context), ...);
-}
-
 void mlir::hyperparallel::registerTensorCosts(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, tensor::TensorDialect *) {
     using namespace tensor;
-    attach<ViewCost, BitcastOp, CastOp, CollapseShapeOp, DimOp, EmptyOp,
-           ExpandShapeOp, ExtractSliceOp, RankOp, ReshapeOp>(context);
-    attach<MoverCost, ConcatOp, ExtractOp, FromElementsOp, GatherOp, GenerateOp,
-           InsertOp, InsertSliceOp, PadOp, ParallelInsertSliceOp, ScatterOp,
-           SplatOp>(context);
+    attachModels<ViewCost, BitcastOp, CastOp, CollapseShapeOp, DimOp, EmptyOp,
+                 ExpandShapeOp, ExtractSliceOp, RankOp, ReshapeOp>(context);
+    attachModels<MoverCost, ConcatOp, ExtractOp, FromElementsOp, GatherOp,
+                 GenerateOp, InsertOp, InsertSliceOp, PadOp,
+                 ParallelInsertSliceOp, ScatterOp, SplatOp>(context);
   });
 }

@@ -10,7 +10,7 @@ namespace mlir::hyperparallel::scheduler {
 
 namespace {
 /// A task by what it is.
-struct TaskName {
+struct ParsedName {
   Kind kind = Kind::Other;
   int64_t stage = 0, microbatch = 0;
 };
@@ -70,7 +70,7 @@ int64_t TaskTable::find(Kind kind, int64_t stage, int64_t microbatch) const {
 }
 
 /// A task as in "F0.3", from `at` on, which goes behind it.
-static bool readTask(const std::string &text, size_t &at, TaskName &name) {
+static bool readTask(const std::string &text, size_t &at, ParsedName &name) {
   unsigned stage = 0, microbatch = 0;
   char kind = 0;
   int length = 0;
@@ -87,7 +87,7 @@ static bool readTask(const std::string &text, size_t &at, TaskName &name) {
 }
 
 std::string addWish(Problem &problem, const std::string &rule) {
-  TaskName before, after;
+  ParsedName before, after;
   size_t at = 0;
   bool isRead = readTask(rule, at, before) && at < rule.size() &&
                 rule[at++] == '<' && readTask(rule, at, after) &&

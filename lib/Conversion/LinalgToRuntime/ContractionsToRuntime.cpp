@@ -29,7 +29,9 @@ using linalg::LinalgOp;
 namespace mlir::hyperparallel {
 
 /// Words of a hp_matmul_desc, in order.
-enum DescWord {
+namespace {
+namespace desc {
+enum Word {
   StructSize,
   Dtype,
   OutDtype,
@@ -55,49 +57,51 @@ enum DescWord {
   Activation,
   NumWords
 };
+} // namespace desc
+} // namespace
 
 static void callMatmul(LinalgOp op, const MatmulLayout &layout) {
   OpBuilder builder(op);
   RuntimeCallBuilder runtime(builder, op.getLoc());
-  Value words = runtime.stackWords(NumWords);
+  Value words = runtime.stackWords(desc::NumWords);
   auto set = [&](int64_t word, int64_t value) {
     runtime.storeWord(runtime.i64(value), words, word);
   };
   Type in = getElementTypeOrSelf(op->getOperand(0).getType());
   Value result = getContractionOperand(op, 2).get();
   Type out = getElementTypeOrSelf(result.getType());
-  set(StructSize, NumWords * 8);
-  set(Dtype, *getRuntimeDtype(in));
-  set(OutDtype, *getRuntimeDtype(out));
-  set(TransA, layout.transA);
-  set(TransB, layout.transB);
-  set(M, layout.m);
-  set(N, layout.n);
-  set(K, layout.k);
+  set(desc::StructSize, desc::NumWords * 8);
+  set(desc::Dtype, *getRuntimeDtype(in));
+  set(desc::OutDtype, *getRuntimeDtype(out));
+  set(desc::TransA, layout.transA);
+  set(desc::TransB, layout.transB);
+  set(desc::M, layout.m);
+  set(desc::N, layout.n);
+  set(desc::K, layout.k);
   runtime.storeWord(runtime.pointerTo(op->getOperand(layout.swapped ? 1 : 0)),
-                    words, A);
+                    words, desc::A);
   runtime.storeWord(runtime.pointerTo(op->getOperand(layout.swapped ? 0 : 1)),
-                    words, B);
-  runtime.storeWord(runtime.pointerTo(result), words, C);
-  set(LdA, layout.ldA);
-  set(LdB, layout.ldB);
-  set(LdC, layout.ldC);
-  set(BatchRank, layout.batch.size());
+                    words, desc::B);
+  runtime.storeWord(runtime.pointerTo(result), words, desc::C);
+  set(desc::LdA, layout.ldA);
+  set(desc::LdB, layout.ldB);
+  set(desc::LdC, layout.ldC);
+  set(desc::BatchRank, layout.batch.size());
   for (size_t dim = 0; dim < 4; ++dim) {
     bool used = dim < layout.batch.size();
-    set(Batch + dim, used ? layout.batch[dim] : 1);
-    set(StrideA + dim, used ? layout.strideA[dim] : 0);
-    set(StrideB + dim, used ? layout.strideB[dim] : 0);
-    set(StrideC + dim, used ? layout.strideC[dim] : 0);
+    set(desc::Batch + dim, used ? layout.batch[dim] : 1);
+    set(desc::StrideA + dim, used ? layout.strideA[dim] : 0);
+    set(desc::StrideB + dim, used ? layout.strideB[dim] : 0);
+    set(desc::StrideC + dim, used ? layout.strideC[dim] : 0);
   }
-  runtime.storeWord(runtime.f64(1.0), words, Alpha);
+  runtime.storeWord(runtime.f64(1.0), words, desc::Alpha);
   runtime.storeWord(runtime.f64(op->hasAttr("hp.overwrite") ? 0.0 : 1.0), words,
-                    Beta);
+                    desc::Beta);
   Value bias = getContractionBias(op);
   runtime.storeWord(bias ? runtime.pointerTo(bias) : runtime.nullPointer(),
-                    words, Bias);
+                    words, desc::Bias);
   auto activation = op->getAttrOfType<IntegerAttr>(kEpilogueAttrName);
-  set(Activation, activation ? activation.getInt() : 0);
+  set(desc::Activation, activation ? activation.getInt() : 0);
   runtime.call("hp_rt_matmul", {words});
   op->erase();
 }
