@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hyperparallel import __version__
-from hyperparallel.cli import commands, feeding, launching, machine, report, schedule, simulate
+from hyperparallel.cli import commands, feeding, launching, machine, report, running, schedule, simulate
 from hyperparallel.cli.cost import cost_command
 from hyperparallel.errors import HyperParallelError
 
@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     _plan_options(verb)
     _model_options(verb)
 
-    verb = _verb(verbs, "run", commands.run_command, "run a model on virtual devices, compiling it first if need be")
+    verb = _verb(verbs, "run", running.run_command, "run a model on virtual devices, compiling it first if need be")
     verb.add_argument("model", type=Path, metavar="MODEL", help="a MODEL, or a directory that hp compile made")
     verb.add_argument("--check", action="store_true", help="compare the results with PyTorch's")
     verb.add_argument(
