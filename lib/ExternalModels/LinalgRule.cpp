@@ -130,6 +130,20 @@ mlir::hyperparallel::capturedReads(linalg::LinalgOp op) {
   return reads;
 }
 
+void mlir::hyperparallel::addWholeTensors(ShardingRule &rule, Operation *op,
+                                          Operation *inner) {
+  for (OpOperand &operand : inner->getOpOperands()) {
+    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (!type || op->isAncestor(operand.get().getParentRegion()->getParentOp()))
+      continue;
+    RuleTensor tensor{operand.get(), {&operand}, {}};
+    for (int64_t size : type.getShape())
+      tensor.dims.emplace_back().push_back(
+          rule.addFactor(size, FactorKind::NeedReplication));
+    rule.operands.push_back(std::move(tensor));
+  }
+}
+
 /// Adds the captured tensors of the body to the rule, in the order of
 /// `capturedReads`.
 static void addCaptured(linalg::LinalgOp op, ShardingRule &rule) {
@@ -160,17 +174,7 @@ static void addCaptured(linalg::LinalgOp op, ShardingRule &rule) {
   op.getBlock()->walk([&](Operation *inner) {
     if (isa<tensor::ExtractOp>(inner))
       return;
-    for (OpOperand &operand : inner->getOpOperands()) {
-      auto type = dyn_cast<RankedTensorType>(operand.get().getType());
-      if (!type ||
-          op->isAncestor(operand.get().getParentRegion()->getParentOp()))
-        continue;
-      RuleTensor tensor{operand.get(), {&operand}, {}};
-      for (int64_t size : type.getShape())
-        tensor.dims.emplace_back().push_back(
-            rule.addFactor(size, FactorKind::NeedReplication));
-      rule.operands.push_back(std::move(tensor));
-    }
+    addWholeTensors(rule, op, inner);
   });
 }
 

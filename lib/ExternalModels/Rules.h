@@ -34,6 +34,10 @@ struct CapturedRead {
 /// gives them, in program order.
 SmallVector<CapturedRead, 1> capturedReads(linalg::LinalgOp op);
 
+/// Adds what `inner`, in the body of `op`, takes from outside of it: tensors
+/// that must be whole.
+void addWholeTensors(ShardingRule &rule, Operation *op, Operation *inner);
+
 ShardingRule reshapeRule(Operation *op, ArrayRef<int64_t> from,
                          ArrayRef<int64_t> to);
 ShardingRule extractSliceRule(tensor::ExtractSliceOp op);

@@ -42,19 +42,8 @@ ShardingRule mlir::hyperparallel::sameDimsRule(Operation *op) {
 
 ShardingRule mlir::hyperparallel::generateRule(tensor::GenerateOp op) {
   ShardingRule rule = sameDimsRule(op);
-  op.getBody().walk([&](Operation *inner) {
-    for (OpOperand &operand : inner->getOpOperands()) {
-      auto type = dyn_cast<RankedTensorType>(operand.get().getType());
-      if (!type ||
-          op->isAncestor(operand.get().getParentRegion()->getParentOp()))
-        continue;
-      RuleTensor tensor{operand.get(), {&operand}, {}};
-      for (int64_t size : type.getShape())
-        tensor.dims.emplace_back().push_back(
-            rule.addFactor(size, FactorKind::NeedReplication));
-      rule.operands.push_back(std::move(tensor));
-    }
-  });
+  op.getBody().walk(
+      [&](Operation *inner) { addWholeTensors(rule, op, inner); });
   return rule;
 }
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ pytest.importorskip("mlir")
 
 from mlir import ir
 from mlir.passmanager import PassManager
+from recorded import recorded_step
 
 from hyperparallel.compile import compile_model
 from hyperparallel.compiled import CompiledProgram
@@ -24,7 +24,6 @@ from hyperparallel.pipeline import make_context
 from hyperparallel.runtime import Tier
 from hyperparallel.simulator import import_trace, read_trace, simulate_program
 
-DATA = Path(os.environ.get("HP_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "traces"
 GIB = 2**30
 
 
@@ -43,9 +42,7 @@ def offload(module: ir.Module, capacity: int, report: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "gibibytes"), [("bert-base-256", 24), ("vit-1280", 12)])
 def test_a_recorded_training_step(name: str, gibibytes: int, tmp_path: Path) -> None:
     """Updated weights wrap around the step; the simulator takes the planned program and agrees with the planner."""
-    path = DATA / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
+    path = recorded_step(name)
     context = make_context()
     module = import_trace(read_trace(path), context)
     with context:

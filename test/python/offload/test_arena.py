@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import csv
-import os
 import random
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("hyperparallel._hyperparallel", reason="the compiled parts are not built")
 
-from hyperparallel.offload import Buffer, OffloadError, assign_offsets, find_overlap
+from recorded import recorded_file
 
-DATA = Path(os.environ.get("HP_DATA", Path(__file__).resolve().parents[4] / "shared" / "data")) / "arena"
+from hyperparallel.offload import Buffer, OffloadError, assign_offsets, find_overlap
 
 
 def overlaps(buffers: list[Buffer], offsets: tuple[int, ...]) -> bool:
@@ -95,9 +93,7 @@ def test_nothing_to_place() -> None:
 
 
 def read(name: str) -> list[Buffer]:
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
+    path = recorded_file("arena", name)
     with path.open(newline="") as file:
         return [Buffer(int(row["lower"]), int(row["upper"]), int(row["size"])) for row in csv.DictReader(file)]
 

@@ -5,21 +5,19 @@ never above the capacity, and as long as the planner says."""
 from __future__ import annotations
 
 import dataclasses
-import os
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("hyperparallel._hyperparallel", reason="the compiled parts are not built")
 
 from mlir import ir
+from recorded import recorded_step
 
 from hyperparallel import offload
 from hyperparallel.dialects import supernode
 from hyperparallel.simulator import read_trace, simulate_program
 from hyperparallel.testing.offload_steps import TooSmallError, machine_of, plan_step
 
-DATA = Path(os.environ.get("HP_DATA", Path(__file__).resolve().parents[4] / "shared" / "data")) / "traces"
 BANDWIDTH = 15.754e9
 
 
@@ -28,9 +26,7 @@ BANDWIDTH = 15.754e9
     [("bert-base-256", 7.285), ("vit-1280", 4.360), ("inceptionv3-1536", 59.694), ("resnet152-1280", 112.589)],
 )
 def test_within_two_percent_of_the_bound(name: str, bound: float) -> None:
-    path = DATA / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
+    path = recorded_step(name)
     trace = read_trace(path)
     link = offload.Link(BANDWIDTH)
 
@@ -81,9 +77,7 @@ def test_small_tensors_share_the_latency_of_a_request(name: str) -> None:
 
     Beside it is the plan of one who knows of no latency, carried out on the same links.
     """
-    path = DATA / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
+    path = recorded_step(name)
     whole = read_trace(path)
     trace = dataclasses.replace(
         whole,

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("hyperparallel._hyperparallel", reason="the compiled parts are not built")
@@ -13,11 +10,10 @@ pytest.importorskip("hyperparallel._hyperparallel", reason="the compiled parts a
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlir import ir
+from recorded import RECORDED_STEPS, recorded_step
 
 from hyperparallel.simulator import Trace, import_trace, read_trace, simulate_program
 from hyperparallel.simulator.traces import Operation
-
-DATA = Path(os.environ.get("HP_DATA", Path(__file__).resolve().parents[4] / "shared" / "data")) / "traces"
 
 
 def trace(tensors: list[tuple[int, bool]], operations: list[tuple[float, list[int], list[int]]]) -> Trace:
@@ -98,17 +94,10 @@ def test_liveness_is_that_of_the_trace(recorded: Trace) -> None:
 
 @pytest.mark.parametrize(
     ("name", "seconds", "live", "largest"),
-    [
-        ("bert-base-256", 7.285, 47.76, 2.25),
-        ("vit-1280", 3.716, 57.39, 1.91),
-        ("inceptionv3-1536", 59.694, 133.92, 31.65),
-        ("resnet152-1280", 112.589, 273.46, 15.31),
-    ],
+    RECORDED_STEPS,
 )
 def test_recorded_steps(name: str, seconds: float, live: float, largest: float) -> None:
-    path = DATA / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
+    path = recorded_step(name)
     recorded = read_trace(path)
     module = import_trace(recorded)
     result = simulate_program(module)

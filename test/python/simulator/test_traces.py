@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("hyperparallel._hyperparallel", reason="the compiled parts are not built")
 
-from hyperparallel.simulator import SimulationError, read_trace
+from recorded import RECORDED_STEPS, recorded_step
 
-DATA = Path(os.environ.get("HP_DATA", Path(__file__).resolve().parents[4] / "shared" / "data")) / "traces"
+from hyperparallel.simulator import SimulationError, read_trace
 
 SMALL = {
     "name": "small",
@@ -71,17 +70,10 @@ def test_wrong_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "seconds", "live", "largest"),
-    [
-        ("bert-base-256", 7.285, 47.76, 2.25),
-        ("vit-1280", 3.716, 57.39, 1.91),
-        ("inceptionv3-1536", 59.694, 133.92, 31.65),
-        ("resnet152-1280", 112.589, 273.46, 15.31),
-    ],
+    RECORDED_STEPS,
 )
 def test_recorded_steps(name: str, seconds: float, live: float, largest: float) -> None:
-    path = DATA / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
+    path = recorded_step(name)
     trace = read_trace(path)
     result = trace.simulate()
     assert round(trace.compute_seconds, 3) == seconds
