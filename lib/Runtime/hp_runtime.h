@@ -203,7 +203,9 @@ typedef enum hp_capability {
   HP_CAN_MULTIPLY = 0, /* hp_matmul: hp_dtype of a and b, hp_activation */
   HP_CAN_REDUCE = 1,   /* reductions between devices: hp_dtype, hp_reduction */
   HP_CAN_STORE = 2,    /* hp_alloc: hp_tier, 0 */
-  HP_CAN_LAUNCH = 3    /* kernels of programs: 0, 0 */
+  HP_CAN_LAUNCH = 3,   /* kernels of programs: 0, 0 */
+  HP_CAN_ATTEND = 4    /* attention as one call of programs (the operator
+                          `attention`): hp_dtype, width of a head */
 } hp_capability;
 
 /* HP_OK, or HP_UNIMPLEMENTED with the reason in hp_last_error(); the calls in
