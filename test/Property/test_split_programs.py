@@ -126,7 +126,7 @@ def actions(module: ir.Module) -> list[list[Action]]:
 
 def exchange(first: ir.Operation, second: ir.Operation) -> None:
     """Give two operations of a block each other's place."""
-    block = list(first.parent.regions[0].blocks[0])
+    block = list(first.block)
     behind = block[1 + next(n for n, op in enumerate(block) if op.operation == second)]
     second.move_before(first)
     first.move_before(behind.operation)
