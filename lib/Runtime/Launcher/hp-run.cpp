@@ -418,6 +418,10 @@ void Runner::run() {
   connect();
   placeDevices();
   fillArguments();
+  if (rank == 0 && !options.results.empty())
+    checkIsFree(options.results);
+  if (rank == 0 && !options.save.empty())
+    checkHasNoLater(options.save, firstStep);
   makeCopies();
   require(hp_process_meet(context));
   for (int64_t turn = 1; turn <= options.steps; ++turn) {

@@ -131,12 +131,16 @@ def first_step(arguments: argparse.Namespace, program: CompiledProgram) -> int:
     """The steps that were done before, by the state that is gone on from.
 
     Raises:
-        RuntimeFailure: Options for states do not go with the program, or there is no whole state where ``--resume`` says.
+        RuntimeFailure: Options for states do not go with the program, there is no whole state where ``--resume`` says, or
+            there are later ones where ``--save`` says.
     """
-    from hyperparallel.state import open_state
+    from hyperparallel.state import check_has_no_later, open_state
 
     _check_state_options(arguments, program)
-    return 0 if arguments.resume is None else open_state(arguments.resume).step
+    step = 0 if arguments.resume is None else open_state(arguments.resume).step
+    if arguments.save is not None:
+        check_has_no_later(arguments.save, step)
+    return step
 
 
 def resume(arguments: argparse.Namespace, program: CompiledProgram, values: Values) -> tuple[Values, int]:

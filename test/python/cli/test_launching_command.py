@@ -96,6 +96,9 @@ def test_a_training_is_saved_and_goes_on(
     assert rest.status == 0, rest.err
     report = json.loads(rest.out)
     assert (report["first_step"], report["losses"]) == (3, LOSSES[3:])
+    again = hp(*words, "--mesh", "dp=2", "--steps", 2, "--save", tmp_path / "s")
+    assert again.status == 1
+    assert "has the state of step 3 of another training, and this one begins with step 0" in again.err
 
 
 @pytest.mark.parametrize(

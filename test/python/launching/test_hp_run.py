@@ -180,6 +180,25 @@ def test_what_is_damaged_is_named(training: Training, tmp_path: Path) -> None:
     assert "inputs.npz is damaged" in refusal(program)
 
 
+def test_what_would_be_lost_is_not_written_over(training: Training, tmp_path: Path) -> None:
+    """A directory of other files is no place for results; a training does not save among another's later steps."""
+    program = training(2)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("three years")
+    assert f"expected {mine} to be a state, or not there, but it has other files" in refusal(
+        program, f"--results={mine}"
+    )
+    assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
+    saved = tmp_path / "s"
+    run(program, "--steps", 4, "--save", saved)
+    assert "has the state of step 4 of another training, and this one begins with step 0" in refusal(
+        program, "--steps", 2, "--save", saved
+    )
+    assert [path.name for path in saved.iterdir()] == ["step-00000004"]
+    assert run(program, "--resume", saved, "--save", saved)["first_step"] == 4
+
+
 def test_usage(training: Training) -> None:
     program = training(1)
     assert "usage: hp-run DIR" in refusal(program, "--stepps", 3, status=2)
