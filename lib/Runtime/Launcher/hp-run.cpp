@@ -83,6 +83,7 @@ private:
 void Runner::connect() {
   std::vector<const char *> pairs;
   std::string lost = std::to_string(options.lostMs);
+  std::string stuck = std::to_string(options.stuckMs);
   const std::string mpi = "mpi";
   // What it is given must outlive the call below.
   auto option = [&](const char *key, const std::string &value) {
@@ -101,6 +102,7 @@ void Runner::connect() {
     option("processes", mpi);
     option("mpi", options.mpi);
     option("lost_ms", lost);
+    option("stuck_ms", stuck);
   }
   hp_context_desc desc = {sizeof(desc), manifest.backend.c_str(),
                           manifest.numDevices, pairs.data(),

@@ -106,6 +106,8 @@ def test_a_training_is_saved_and_goes_on(
     [
         (("--processes", 2), "--processes is for --launcher mpi"),
         (("--launcher", "mpi", "--processes", 0), "--processes: expected a number of at least 1 but got 0"),
+        (("--stuck-after", 9), "--stuck-after is for --launcher mpi; in a local run nobody else waits"),
+        (("--launcher", "mpi", "--stuck-after", 0), "--stuck-after: expected a number of at least 1 but got 0"),
         (("--launcher", "mpi", "--trace", "t.json"), "--trace is for local runs"),
         (("--launcher", "mpi", "--device-memory", "1MiB"), "--device-memory is for local runs"),
         (("--save-every", 2), "--save-every needs --save"),
