@@ -42,7 +42,11 @@ MODELS = ["gpt2", "llama", "bert", "vit", "mixtral"]
 ALL = [*MODELS, *(f"{name}_train" for name in MODELS)]
 MESHES = {"one": "tp=1", "2x2": "dp=2,tp=2"}
 CELLS = [(name, mesh) for name in ALL for mesh in MESHES]
-SHARDED: dict[str, dict[str, Any]] = {"llama": {"kv_heads": 2}, "mixtral": {"kv_heads": 2}}
+SHARDED: dict[str, dict[str, Any]] = {
+    "gpt2": {"vocab": 38},
+    "llama": {"kv_heads": 2, "vocab": 38},
+    "mixtral": {"kv_heads": 2},
+}
 """What has to be larger to be split in two."""
 LAYERS_IN_HALF = {
     **{"gpt2": 2, "llama": 1, "bert": 2, "vit": 5, "mixtral": 2},

@@ -193,6 +193,40 @@ static StringRef findOpposite(arith::CmpFPredicate predicate) {
   }
 }
 
+/// Without sign, a negative number is greater than one that is not negative.
+FailureOr<FragmentWriter::LoopValue>
+FragmentWriter::compareUnsigned(arith::CmpIOp op, LoopValue left,
+                                LoopValue right) {
+  using Predicate = arith::CmpIPredicate;
+  Predicate predicate = op.getPredicate();
+  if (!isNonNegative(op.getRhs())) {
+    if (!isNonNegative(op.getLhs()))
+      return op.emitError("expected a comparison that Ascend has but got one "
+                          "without sign of two numbers that may be negative");
+    std::swap(left, right);
+    predicate = predicate == Predicate::ult   ? Predicate::ugt
+                : predicate == Predicate::ule ? Predicate::uge
+                : predicate == Predicate::ugt ? Predicate::ult
+                                              : Predicate::ule;
+  }
+  bool isLess = predicate == Predicate::ult || predicate == Predicate::ule;
+  StringRef name = predicate == Predicate::ult   ? "vlt"
+                   : predicate == Predicate::ule ? "vle"
+                   : predicate == Predicate::ugt ? "vgt"
+                                                 : "vge";
+  Type boolean = IntegerType::get(op->getContext(), 1);
+  auto compare = [&](StringRef predicate, const LoopValue &other) {
+    return apply(("hfusion.compare {compare_fn = #hfusion.compare_fn<" +
+                  predicate + ">}")
+                     .str(),
+                 {left, other}, boolean, !left.value.isScalar);
+  };
+  LoopValue zero{function.constant(one(left.value.element, 0)), {}};
+  return apply(findElementwise(isLess ? "arith.andi" : "arith.ori"),
+               {compare(isLess ? "vge" : "vlt", zero), compare(name, right)},
+               boolean, /*takesScalars=*/false);
+}
+
 FailureOr<FragmentWriter::LoopValue>
 FragmentWriter::evaluateComparison(Operation *op) {
   FailureOr<LoopValue> left = evaluate(op->getOperand(0));
@@ -209,6 +243,8 @@ FragmentWriter::evaluateComparison(Operation *op) {
   auto floats = dyn_cast<arith::CmpFOp>(op);
   if (StringRef predicate = findPredicate(op); !predicate.empty())
     return compare(predicate);
+  if (auto integers = dyn_cast<arith::CmpIOp>(op))
+    return compareUnsigned(integers, *left, *right);
   if (floats && floats.getPredicate() == arith::CmpFPredicate::ONE)
     return apply(findElementwise("arith.ori"), {compare("vlt"), compare("vgt")},
                  boolean, /*takesScalars=*/false);

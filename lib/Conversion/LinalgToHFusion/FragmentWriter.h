@@ -15,6 +15,8 @@
 #include "lib/Conversion/LinalgToHFusion/FragmentCuts.h"
 #include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::hyperparallel {
@@ -61,6 +63,8 @@ private:
   FailureOr<LoopValue> evaluateOp(Operation *op);
   FailureOr<LoopValue> evaluateCast(Operation *op);
   FailureOr<LoopValue> evaluateComparison(Operation *op);
+  FailureOr<LoopValue> compareUnsigned(arith::CmpIOp op, LoopValue left,
+                                       LoopValue right);
   FailureOr<LoopValue> evaluatePower(Operation *op);
   FailureOr<LoopValue> evaluateConstant(Attribute value);
   FailureOr<LoopValue> readNumber(Value buffer);

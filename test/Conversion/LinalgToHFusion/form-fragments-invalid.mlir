@@ -53,13 +53,12 @@ func.func @known_at_run_time(%s: f32, %b: memref<4xf32>) {
 // -----
 
 #map = affine_map<(i) -> (i)>
-func.func @unsigned(%a: memref<4xi64>, %b: memref<4xi1>) {
-  %c3 = arith.constant 3 : i64
-  linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
-      ins(%a : memref<4xi64>) outs(%b : memref<4xi1>) {
-  ^bb0(%x: i64, %y: i1):
-    // expected-error @below {{expected a comparison that Ascend has but got arith.cmpi with another predicate}}
-    %0 = arith.cmpi ult, %x, %c3 : i64
+func.func @unsigned(%a: memref<4xi64>, %c: memref<4xi64>, %b: memref<4xi1>) {
+  linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]}
+      ins(%a, %c : memref<4xi64>, memref<4xi64>) outs(%b : memref<4xi1>) {
+  ^bb0(%x: i64, %z: i64, %y: i1):
+    // expected-error @below {{expected a comparison that Ascend has but got one without sign of two numbers that may be negative}}
+    %0 = arith.cmpi ult, %x, %z : i64
     linalg.yield %0 : i1
   }
   return

@@ -31,6 +31,28 @@ func.func @elements(%a: memref<4x8xf32>, %b: memref<8xf32>, %c: memref<4x8xf32>)
   return
 }
 
+// Without sign: at least zero, and less.
+// CHECK-LABEL: func.func @rows_that_a_device_has(
+// CHECK: call @fragment{{[0-9]+}}_of_rows_that_a_device_has(
+// TEXT: hp.fragment = "func.func @fragment(%arg0: tensor<4xi64>
+// TEXT-SAME: hfusion.compare {compare_fn = #hfusion.compare_fn<vge>}
+// TEXT-SAME: hfusion.compare {compare_fn = #hfusion.compare_fn<vlt>}
+// TEXT-SAME: hfusion.elemwise_binary {fun = #hfusion.binary_fn<vand>}
+// TEXT-SAME: hfusion.select
+func.func @rows_that_a_device_has(%a: memref<4xi64>, %b: memref<4xi64>) {
+  %zero = arith.constant 0 : i64
+  %rows = arith.constant 19 : i64
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a : memref<4xi64>) outs(%b : memref<4xi64>) {
+  ^bb0(%x: i64, %y: i64):
+    %0 = arith.subi %x, %rows : i64
+    %1 = arith.cmpi ult, %0, %rows : i64
+    %2 = arith.select %1, %0, %zero : i64
+    linalg.yield %2 : i64
+  }
+  return
+}
+
 // A sum and what divides by it are one fragment; the sums are its own.
 // CHECK-LABEL: func.func @rows(
 // CHECK-SAME: %[[A:.*]]: memref<16x512xf32>, %[[B:.*]]: memref<16x512xf32>
