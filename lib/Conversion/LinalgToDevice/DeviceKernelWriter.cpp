@@ -196,6 +196,16 @@ bool DeviceKernelWriter::isReadLater(Value buffer, size_t member) {
 void DeviceKernelWriter::writeLanes(ArrayRef<Value> variables, size_t outer,
                                     Value first,
                                     llvm::function_ref<void(Value)> prepare) {
+  auto lookup = [&](Value value) { return getBuffer(value); };
+  const KernelMember &only = group.members.front();
+  if (group.members.size() == 1 && plan.manner == Manner::Elements) {
+    // What all lanes have in common (rows by number, their checks) comes first.
+    LoopNestContext nest = getNest(only, variables);
+    nest.outerVariables[only.outer[outer]] = Value();
+    nest.lanes = {only.outer[outer], first, plan.vector};
+    nest.getBuffer = lookup;
+    return buildLoopNest(builder, only.op, nest);
+  }
   SmallVector<Value> ofLane(variables);
   SmallVector<SmallVector<PendingStore>> pending(group.members.size());
   for (int64_t number = 0; number < plan.vector; ++number) {
@@ -213,7 +223,6 @@ void DeviceKernelWriter::writeLanes(ArrayRef<Value> variables, size_t outer,
       LoopNestContext nest = getNest(member, ofLane);
       nest.lane =
           VectorLane{member.outer[outer], plan.vector, number, getPending};
-      auto lookup = [&](Value value) { return getBuffer(value); };
       nest.getBuffer = lookup;
       buildLoopNest(builder, member.op, nest);
     }

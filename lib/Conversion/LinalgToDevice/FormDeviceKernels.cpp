@@ -28,7 +28,8 @@
 //                   16 bytes' worth of neighbours at a time;
 //        serial     a thread does one iteration of the outer loops. For what
 //                   has no single combiner, such as argmax.
-//      What would run rows one after the other inside is a group of its own.
+//      What would run rows one after the other inside, or write across the
+//      others' results, is a group of its own.
 //   3. A buffer that only the group touches, within one iteration of the outer
 //      loops, becomes registers, or in rows shared memory. So does what several
 //      members of a row read: it is fetched once.
@@ -151,7 +152,7 @@ void FormDeviceKernelsPass::runOnOperation() {
     for (Block *block : getKernelBlocks(function))
       for (KernelGroup &group : formKernelGroups(*block)) {
         SmallVector<KernelGroup> parts;
-        while (std::optional<KernelGroup> taken = takeLoopOverRows(group))
+        while (std::optional<KernelGroup> taken = takeMisfit(group))
           parts.push_back(std::move(*taken));
         parts.push_back(std::move(group));
         for (KernelGroup &part : llvm::reverse(parts))

@@ -72,6 +72,9 @@ private:
   void openLoop(unsigned level, ValueRange carried,
                 llvm::function_ref<SmallVector<Value>(ValueRange)> body,
                 SmallVectorImpl<Value> &results);
+  SmallVector<Value>
+  writeLanes(unsigned loop, Value first, int64_t length, ValueRange carried,
+             llvm::function_ref<SmallVector<Value>(ValueRange)> body);
   void emitLevel(unsigned level);
   void emitBodyOp(Operation &nested);
   bool combinesInAnyOrder(Operation &nested);
@@ -455,6 +458,33 @@ void LoopNestBuilder::openLoops(unsigned level) {
   }
 }
 
+/// Iterations of a loop one after the other, without a loop: lane 0 says where
+/// vectors begin, and stores wait for all loads.
+SmallVector<Value> LoopNestBuilder::writeLanes(
+    unsigned loop, Value first, int64_t length, ValueRange carried,
+    llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+  SmallVector<PendingStore> pending;
+  auto getPending = [&](Value) { return &pending; };
+  SmallVector<Value> next(carried);
+  IRMapping before = mapping;
+  auto noWrap = arith::IntegerOverflowFlagsAttr::get(
+      builder.getContext(),
+      arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw);
+  for (int64_t number = 0; number < length; ++number) {
+    mapping = before;
+    lane = VectorLane{loop, length, number, getPending};
+    variables[loop] = first;
+    if (number > 0)
+      variables[loop] = arith::AddIOp::create(
+          builder, loc, first,
+          arith::ConstantIndexOp::create(builder, loc, number), noWrap);
+    next = body(next);
+  }
+  lane = context.lane;
+  writePending(builder, loc, pending);
+  return next;
+}
+
 /// One loop around `body`, which is given the values that are carried, and
 /// gives the next ones.
 void LoopNestBuilder::openLoop(
@@ -476,9 +506,13 @@ void LoopNestBuilder::openLoop(
     if (!next.empty())
       scf::YieldOp::create(builder, loc, next);
   };
+  if (context.lanes && context.lanes->loop == inner[level]) {
+    results = writeLanes(inner[level], context.lanes->first,
+                         context.lanes->length, carried, body);
+    return;
+  }
   Value extent = getExtent(inner[level]);
   bool isShared = shared && inner[level] == *shared;
-  // Neighbours are accessed one after the other, with no loop in between.
   bool isInnermost = level + 1 == numLevels();
   int64_t vector = isShared && isInnermost ? context.distribution->vector : 1;
   Value begin = constant(0), step = constant(1);
@@ -494,26 +528,10 @@ void LoopNestBuilder::openLoop(
         arith::MulIOp::create(builder, loc, begin, constant(vector), noWrap);
   scf::ForOp loop = open(begin, extent, step, carried);
   variables[inner[level]] = loop.getInductionVar();
-  if (vector == 1) {
-    close(body(loop.getRegionIterArgs()));
-  } else {
-    // One after the other, without a loop: lane 0 says where vectors begin.
-    SmallVector<PendingStore> pending;
-    auto getPending = [&](Value) { return &pending; };
-    SmallVector<Value> next(loop.getRegionIterArgs());
-    IRMapping before = mapping;
-    for (int64_t number = 0; number < vector; ++number) {
-      mapping = before;
-      lane = VectorLane{inner[level], vector, number, getPending};
-      if (number > 0)
-        variables[inner[level]] = arith::AddIOp::create(
-            builder, loc, loop.getInductionVar(), constant(number), noWrap);
-      next = body(next);
-    }
-    lane.reset();
-    writePending(builder, loc, pending);
-    close(next);
-  }
+  // Neighbours are accessed one after the other, with no loop in between.
+  close(vector == 1 ? body(loop.getRegionIterArgs())
+                    : writeLanes(inner[level], loop.getInductionVar(), vector,
+                                 loop.getRegionIterArgs(), body));
   llvm::append_range(results, loop.getResults());
   builder.setInsertionPointAfter(loop);
 }

@@ -82,6 +82,14 @@ struct LoopNestContext {
   const LoopDistribution *distribution = nullptr;
   /// If a loop that runs outside is one of lanes.
   std::optional<VectorLane> lane;
+  /// If the innermost loop of a parallel op is to run some iterations as lanes:
+  /// the loop, which has no outer variable, and the first of them.
+  struct Lanes {
+    unsigned loop;
+    mlir::Value first;
+    int64_t length;
+  };
+  std::optional<Lanes> lanes;
 };
 
 /// The op that combines two values of a result along the op's reduction loops,
