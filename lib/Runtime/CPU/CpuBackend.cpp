@@ -106,13 +106,15 @@ hp_status applyOption(Context &context, ProcessOptions &options,
   }
   if (!std::strcmp(key, "watchdog_ms"))
     return parseNumber(key, value, 0, 86400000, &context.watchdogMs);
+  if (!std::strcmp(key, "stuck_ms"))
+    return parseNumber(key, value, 0, 86400000, &context.stuckMs);
   if (!std::strcmp(key, "openblas")) {
     context.blas.setPath(value);
     return HP_OK;
   }
   return fail(HP_INVALID_ARGUMENT,
               "back end 'cpu' has no option '%s'; it knows threads, openblas, "
-              "watchdog_ms, processes, mpi and lost_ms",
+              "watchdog_ms, stuck_ms, processes, mpi and lost_ms",
               key);
 }
 
