@@ -3,10 +3,9 @@
  *
  * Two groups of callers share this header.
  *
- *   (a) Hosts (Python, C, C++) use `hp_*`: contexts, devices, memory tiers,
- *       streams, events, programs, collectives, traces. Every call returns an
- *       `hp_status`; `hp_last_error()` holds the message of the calling
- *       thread's latest failure. Nothing is ever printed.
+ *   (a) Hosts (Python, C, C++) use `hp_*`: contexts, memory, streams, events,
+ *       programs, collectives, traces. Every call returns an `hp_status`, and
+ *       `hp_last_error()` tells of the calling thread's latest failure.
  *   (b) Compiled programs use `hp_rt_*` (those for devices with kernels:
  *       hp_backend.h) on the thread's current device. A failure is recorded,
  *       and control jumps (longjmp) out of the program to the executor, which
