@@ -75,13 +75,23 @@ struct FormDeviceKernelsPass
 };
 } // namespace
 
+/// PTX knows letters, digits and `_` in names; those of functions may have dots
+/// (several modules in one program).
+static std::string getKernelName(StringRef parentName, StringRef suffix) {
+  std::string name = (parentName + suffix).str();
+  for (char &letter : name)
+    if (!llvm::isAlnum(letter))
+      letter = '_';
+  return name;
+}
+
 LogicalResult FormDeviceKernelsPass::rewriteGroup(KernelGroup &group,
                                                   StringRef parentName,
                                                   KernelTable &kernels) {
   if (failed(checkDeviceLoops(group)))
     return failure();
   DevicePlan plan = decideDevicePlan(group);
-  std::string name = (parentName + "_kernel").str();
+  std::string name = getKernelName(parentName, "_kernel");
   DeviceKernelWriter writer(getOperation(), group, plan, name);
   auto [kernel, isNew] = kernels.insert(writer.write());
   (isNew ? numKernels : numShared) += 1;
@@ -106,7 +116,7 @@ void FormDeviceKernelsPass::rewriteLoop(const SerialLoop &serial,
                                         StringRef parentName,
                                         KernelTable &kernels) {
   SmallVector<Value> arguments;
-  std::string name = (parentName + "_loop").str();
+  std::string name = getKernelName(parentName, "_loop");
   auto [kernel, isNew] =
       kernels.insert(writeSerialLoop(getOperation(), serial, name, arguments));
   (isNew ? numKernels : numShared) += 1;

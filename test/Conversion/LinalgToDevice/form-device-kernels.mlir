@@ -32,6 +32,19 @@ func.func @the_same_again(%a: memref<16x8xf32>, %b: memref<16x8xf32>) {
   return
 }
 
+// Names in PTX have no dots.
+// CHECK-LABEL: func.func @policy.block(
+// CHECK: call @policy_block_kernel(
+func.func @policy.block(%a: memref<3xf32>, %b: memref<3xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a : memref<3xf32>) outs(%b : memref<3xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = math.absf %x : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
 // A block does a row; its threads share the row and combine their sums. What only the row needs is shared memory.
 // CHECK-LABEL: func.func @rows(
 // CHECK-NOT: memref.alloc
