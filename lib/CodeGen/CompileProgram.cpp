@@ -171,8 +171,9 @@ static llvm::json::Object countCalls(ModuleOp program) {
 }
 
 /// What a pass has counted: what the calls of products do at their end, and why
-/// not more (`hp.epilogues`, FoldEpilogues); which operators of a vendor are
-/// called (`hp.operations`, LaunchDeviceKernels).
+/// not more (`hp.epilogues`, FoldEpilogues); what became of attention
+/// (`hp.attention`, FormAttention); which operators of a vendor are called
+/// (`hp.operations`, LaunchDeviceKernels).
 static llvm::json::Object describeCounts(ModuleOp program, StringRef name) {
   llvm::json::Object counts;
   if (auto told = program->getAttrOfType<DictionaryAttr>(name))
@@ -250,6 +251,7 @@ LogicalResult compileProgram(ModuleOp module,
     description["kernels"] = std::move(described);
     description["calls"] = countCalls(module);
     description["operations"] = describeCounts(module, "hp.operations");
+    description["attention"] = describeCounts(module, "hp.attention");
   } else if (hasKernels) {
     OwningOpRef<ModuleOp> kernels = takeKernels(module);
     FailureOr<std::string> ptx = emitPTX(*kernels, options.architecture, cache);
@@ -258,6 +260,7 @@ LogicalResult compileProgram(ModuleOp module,
     description["kernels"] = describeKernels(*kernels);
     description["calls"] = countCalls(module);
     description["epilogues"] = describeCounts(module, "hp.epilogues");
+    description["attention"] = describeCounts(module, "hp.attention");
   }
   FailureOr<SmallVector<std::string>> objects =
       emitObjects(module, cache, options.numThreads, statistics);

@@ -64,6 +64,7 @@ void buildLowerToDevicePipeline(OpPassManager &manager) {
   FoldEpiloguesOptions epilogues; // what hp_device_can says of libhp_cuda.so
   epilogues.activations = {"relu", "gelu_tanh"};
   manager.addPass(createFoldEpilogues(epilogues));
+  manager.addPass(createFormAttention()); // libhp_cuda.so has no call for it
   addBufferPasses(manager, KernelKind::Device);
   manager.addPass(createLaunchDeviceKernels());
   addKernelPasses(manager.nest<ModuleOp>());
@@ -73,6 +74,7 @@ void buildLowerToDevicePipeline(OpPassManager &manager) {
 
 void buildLowerToFragmentsPipeline(OpPassManager &manager) {
   addTensorPasses(manager, KernelKind::Fragments);
+  manager.addPass(createFormAttention()); // nor has libhp_ascend.so
   addBufferPasses(manager, KernelKind::Fragments);
   manager.addPass(createLaunchDeviceKernels());
   addLoopPasses(manager);

@@ -193,6 +193,12 @@ hp_status canMultiply(int64_t dtype, int64_t activation) {
   return checkKind(dtype, activation);
 }
 
+hp_status canAttend(int64_t, int64_t) {
+  return fail(HP_UNIMPLEMENTED,
+              "the ascend back end has no call for attention: programs have "
+              "two products and a softmax");
+}
+
 hp_status multiply(Device &device, const hp_matmul_desc &desc,
                    StreamHandle stream) {
   hp_status status = checkProduct(desc);

@@ -324,6 +324,9 @@ hp_status deviceCan(hp_device *, hp_capability capability, int64_t first,
   case HP_CAN_LAUNCH:
     return fail(HP_UNIMPLEMENTED,
                 "programs of back end 'cpu' have no kernels of their own");
+  case HP_CAN_ATTEND:
+    return fail(HP_UNIMPLEMENTED, "the cpu back end has no call for attention: "
+                                  "programs have two products and a softmax");
   }
   return fail(HP_INVALID_ARGUMENT, "hp_device_can: expected a capability");
 }
