@@ -188,7 +188,7 @@ static int64_t bytesOf(TypeRange types) {
 }
 
 /// What the op reads, in its regions too, from outside of it.
-static SmallVector<Value> readValues(Operation *op) {
+static SmallVector<Value> readFromOutside(Operation *op) {
   llvm::SetVector<Value> values;
   op->walk([&](Operation *inner) {
     for (Value operand : inner->getOperands())
@@ -212,7 +212,7 @@ void Placement::placeOthers() {
       continue;
     const Place *last = nullptr;
     int64_t read = 0;
-    for (Value value : readValues(&op))
+    for (Value value : readFromOutside(&op))
       if (const Place *place = of(value)) {
         read += bytesOf(value.getType());
         last = !last || *last < *place ? place : last;
@@ -256,7 +256,7 @@ static SmallVector<Part> formParts(Block &body, const Placement &placement) {
     if (!place)
       continue;
     int64_t round = 0;
-    for (Value value : readValues(&op))
+    for (Value value : readFromOutside(&op))
       if (const Place *source = placement.of(value))
         round = std::max(round, rounds.lookup(value.getDefiningOp()) +
                                     (*place < *source ? 1 : 0));
@@ -312,7 +312,7 @@ private:
 SmallVector<Operation *> FragmentBuilder::withFreeOps(const Part &part) {
   llvm::SetVector<Operation *> ops(part.ops.begin(), part.ops.end());
   for (unsigned next = 0; next < ops.size(); ++next)
-    for (Value value : readValues(ops[next])) {
+    for (Value value : readFromOutside(ops[next])) {
       Operation *maker = value.getDefiningOp();
       if (maker && !placement.of(maker))
         ops.insert(maker);
@@ -342,7 +342,7 @@ void FragmentBuilder::build(const Part &part) {
   llvm::SetVector<Value> inputs;
   SmallVector<OpResult> outputs;
   for (Operation *op : ops) {
-    for (Value value : readValues(op))
+    for (Value value : readFromOutside(op))
       if (!inside.contains(value.getDefiningOp()))
         inputs.insert(value);
     if (placement.of(op))
