@@ -172,7 +172,8 @@ static llvm::json::Object countCalls(ModuleOp program) {
 
 /// What a pass has counted: what the calls of products do at their end, and why
 /// not more (`hp.epilogues`, FoldEpilogues); which operators of a vendor are
-/// called (`hp.operations`, LaunchDeviceKernels).
+/// called (`hp.operations`, LaunchDeviceKernels), and why (`hp.choices`,
+/// ChooseOperators).
 static llvm::json::Object describeCounts(ModuleOp program, StringRef name) {
   llvm::json::Object counts;
   if (auto told = program->getAttrOfType<DictionaryAttr>(name))
@@ -250,6 +251,7 @@ LogicalResult compileProgram(ModuleOp module,
     description["kernels"] = std::move(described);
     description["calls"] = countCalls(module);
     description["operations"] = describeCounts(module, "hp.operations");
+    description["choices"] = describeCounts(module, "hp.choices");
   } else if (hasKernels) {
     OwningOpRef<ModuleOp> kernels = takeKernels(module);
     FailureOr<std::string> ptx = emitPTX(*kernels, options.architecture, cache);

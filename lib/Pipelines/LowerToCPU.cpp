@@ -70,6 +70,8 @@ void addTensorPasses(OpPassManager &manager, KernelKind kernels) {
   manager.addPass(createConvertHyperShardToRuntime(collectives));
   manager.addPass(createConvertHyperMPMDToRuntime());
   manager.addPass(createConvertOffloadToRuntime());
+  if (kernels == KernelKind::Fragments)
+    manager.addPass(createOutlineOperators());
   buildFusePipeline(manager);
 }
 
@@ -103,6 +105,7 @@ void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
     break;
   case KernelKind::Fragments:
     manager.addPass(createCallLibrary());
+    manager.addPass(createChooseOperators());
     manager.addPass(createFormFragments());
     break;
   }

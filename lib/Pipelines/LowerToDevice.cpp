@@ -17,7 +17,8 @@
 //   host      as for the CPU, then the imports are bound
 //
 // `hp-lower-to-fragments` is the same, but that groups become texts in HFusion,
-// which Ascend's compiler takes, and calls of CANN's operators.
+// which Ascend's compiler takes, and calls of CANN's operators: what is one is
+// recognised on tensors, before fusion, and chosen on buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,6 +74,7 @@ void buildLowerToDevicePipeline(OpPassManager &manager) {
 
 void buildLowerToFragmentsPipeline(OpPassManager &manager) {
   addTensorPasses(manager, KernelKind::Fragments);
+  manager.addPass(createWidenOperands());
   addBufferPasses(manager, KernelKind::Fragments);
   manager.addPass(createLaunchDeviceKernels());
   addLoopPasses(manager);

@@ -1,0 +1,32 @@
+//===- SimpleOperators.h - Groups that one operator does --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef HYPERPARALLEL_LIB_CONVERSION_LINALGTOHFUSION_SIMPLEOPERATORS_H
+#define HYPERPARALLEL_LIB_CONVERSION_LINALGTOHFUSION_SIMPLEOPERATORS_H
+
+#include "lib/Conversion/LinalgToHFusion/LibraryCalls.h"
+#include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
+
+namespace mlir::hyperparallel {
+
+/// An operator that does what a group of structured ops does.
+struct SimpleOperator {
+  StringRef name;
+  SmallVector<LibraryView> views;
+  SmallVector<int64_t> numbers; ///< behind the views' words
+  std::optional<int64_t> bits;  ///< of a number, which comes before the views
+};
+
+/// One function of elements (of equal shapes, rows or columns that are
+/// repeated, or a number), a change of their type, a fill, or one reduction
+/// from its neutral element.
+std::optional<SimpleOperator> matchSimpleOperator(const KernelGroup &group);
+
+void callSimpleOperator(OpBuilder &builder, Location loc,
+                        const SimpleOperator &simple, LibraryCalls &library);
+
+} // namespace mlir::hyperparallel
+
+#endif // HYPERPARALLEL_LIB_CONVERSION_LINALGTOHFUSION_SIMPLEOPERATORS_H
