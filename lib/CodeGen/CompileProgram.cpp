@@ -171,8 +171,9 @@ static llvm::json::Object countCalls(ModuleOp program) {
 }
 
 /// What a pass has counted: what the calls of products do at their end, and why
-/// not more (`hp.epilogues`, FoldEpilogues); which operators of a vendor are
-/// called (`hp.operations`, LaunchDeviceKernels), and why (`hp.choices`,
+/// not more (`hp.epilogues`, FoldEpilogues); what became of attention
+/// (`hp.attention`, FormAttention); which operators of a vendor are called
+/// (`hp.operations`, LaunchDeviceKernels), and why (`hp.choices`,
 /// ChooseOperators).
 static llvm::json::Object describeCounts(ModuleOp program, StringRef name) {
   llvm::json::Object counts;
@@ -252,6 +253,7 @@ LogicalResult compileProgram(ModuleOp module,
     description["calls"] = countCalls(module);
     description["operations"] = describeCounts(module, "hp.operations");
     description["choices"] = describeCounts(module, "hp.choices");
+    description["attention"] = describeCounts(module, "hp.attention");
   } else if (hasKernels) {
     OwningOpRef<ModuleOp> kernels = takeKernels(module);
     FailureOr<std::string> ptx = emitPTX(*kernels, options.architecture, cache);
@@ -260,6 +262,7 @@ LogicalResult compileProgram(ModuleOp module,
     description["kernels"] = describeKernels(*kernels);
     description["calls"] = countCalls(module);
     description["epilogues"] = describeCounts(module, "hp.epilogues");
+    description["attention"] = describeCounts(module, "hp.attention");
   }
   FailureOr<SmallVector<std::string>> objects =
       emitObjects(module, cache, options.numThreads, statistics);

@@ -123,6 +123,35 @@ def FoldEpilogues : Pass<"hp-fold-epilogues", "mlir::ModuleOp"> {
   ];
 }
 
+def FormAttention : Pass<"hp-form-attention", "mlir::ModuleOp"> {
+  let summary = "Makes attention one op, where the back end has a call for it";
+  let description = [{
+    The product of queries and keys, a scale and a mask, the softmax and the product
+    with the values become one `fused.attention`, which the lowering of the back end
+    turns into its call. `types` and `most-width` are what the back end has
+    (`HP_CAN_ATTEND` of `hp_device_can`); with no type, nothing is made. Attention
+    stays as it is, too, where others read the probabilities (a backward pass), or
+    where the call would move no fewer bytes. What became of each is counted in the
+    module's `hp.attention`, and told in remarks (category `hp-form-attention`).
+  }];
+  let options = [
+    ListOption<"types", "types", "std::string",
+               "Element types of the back end's call, such as f16, bf16, f32">,
+    Option<"mostWidth", "most-width", "int64_t", /*default=*/"0",
+           "Width of a head that it takes; 0 for any">,
+    Option<"equalWidths", "equal-widths", "bool", /*default=*/"false",
+           "Whether keys and values must be of one width">
+  ];
+  let statistics = [
+    Statistic<"numFormed", "num-formed", "Attentions that became one op">,
+    Statistic<"numLeft", "num-left", "Attentions that stayed as they were">
+  ];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::hyperparallel::fused::FusedDialect",
+    "mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"
+  ];
+}
+
 def PackContractionOperands
     : Pass<"hp-pack-contraction-operands", "mlir::ModuleOp"> {
   let summary = "Copies operands of contractions whose strides no matmul takes";
@@ -303,7 +332,9 @@ def FormDeviceKernels : Pass<"hp-form-device-kernels", "mlir::ModuleOp"> {
     Groups structured ops as `hp-form-kernels` does, and writes each group as one
     private function that all threads of all blocks run: a thread for 16 bytes'
     worth of neighbouring elements, or a block for a row, whose threads share its
-    contiguous loop and combine their parts of reductions. A loop that looks up
+    contiguous loop and combine their parts of reductions, or a block for a square
+    of elements, which reads what is contiguous along another loop than the
+    result by way of shared memory. A loop that looks up
     in memory where it goes on (that of `indexing.scatter_add`) is one kernel,
     of which a thread does an element of all iterations. The function carries
     `hp.kernel` and `hp.geometry = [blocks, threads of a block]`.
@@ -312,6 +343,8 @@ def FormDeviceKernels : Pass<"hp-form-device-kernels", "mlir::ModuleOp"> {
     Statistic<"numKernels", "num-kernels", "Kernel functions written">,
     Statistic<"numShared", "num-shared", "Kernels equal to an earlier one">,
     Statistic<"numElements", "num-elements", "Of them, a thread for neighbours">,
+    Statistic<"numTiles", "num-tiles",
+              "Of them, a block for a square, by way of shared memory">,
     Statistic<"numColumns", "num-columns", "Of them, a thread for a reduction">,
     Statistic<"numRows", "num-rows", "Of them, a block for a row">,
     Statistic<"numSerial", "num-serial",

@@ -14,4 +14,5 @@ void mlir::hyperparallel::registerShardableModels(DialectRegistry &registry) {
   registerLinalgModels(registry);
   registerTensorModels(registry);
   registerIndexingModels(registry);
+  registerFusedModels(registry);
 }

@@ -11,6 +11,7 @@ namespace hyperparallel {
 void registerLinalgModels(DialectRegistry &registry);
 void registerTensorModels(DialectRegistry &registry);
 void registerIndexingModels(DialectRegistry &registry);
+void registerFusedModels(DialectRegistry &registry);
 
 } // namespace hyperparallel
 } // namespace mlir

@@ -70,8 +70,11 @@ void addTensorPasses(OpPassManager &manager, KernelKind kernels) {
   manager.addPass(createConvertHyperShardToRuntime(collectives));
   manager.addPass(createConvertHyperMPMDToRuntime());
   manager.addPass(createConvertOffloadToRuntime());
-  if (kernels == KernelKind::Fragments)
-    manager.addPass(createOutlineOperators());
+  if (kernels == KernelKind::Fragments) {
+    OutlineOperatorsOptions operators;
+    operators.leaveAttention = true;
+    manager.addPass(createOutlineOperators(operators));
+  }
   buildFusePipeline(manager);
 }
 

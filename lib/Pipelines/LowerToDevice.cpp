@@ -65,6 +65,7 @@ void buildLowerToDevicePipeline(OpPassManager &manager) {
   FoldEpiloguesOptions epilogues; // what hp_device_can says of libhp_cuda.so
   epilogues.activations = {"relu", "gelu_tanh"};
   manager.addPass(createFoldEpilogues(epilogues));
+  manager.addPass(createFormAttention()); // libhp_cuda.so has no call for it
   addBufferPasses(manager, KernelKind::Device);
   manager.addPass(createLaunchDeviceKernels());
   addKernelPasses(manager.nest<ModuleOp>());
@@ -74,6 +75,12 @@ void buildLowerToDevicePipeline(OpPassManager &manager) {
 
 void buildLowerToFragmentsPipeline(OpPassManager &manager) {
   addTensorPasses(manager, KernelKind::Fragments);
+  FormAttentionOptions attention; // what hp_device_can says of libhp_ascend.so
+  attention.types = {"f16", "bf16", "f32"};
+  attention.mostWidth = 512;
+  attention.equalWidths = true;
+  manager.addPass(createFormAttention(attention));
+  manager.addPass(createOutlineOperators()); // softmax that is in none
   manager.addPass(createWidenOperands());
   addBufferPasses(manager, KernelKind::Fragments);
   manager.addPass(createLaunchDeviceKernels());

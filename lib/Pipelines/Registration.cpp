@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 #include "lib/Pipelines/Registration.h"
 
+#include "dialects/Fused/Fused.h"
 #include "dialects/HyperMPMD/HyperMPMD.h"
 #include "dialects/HyperShard/HyperShard.h"
 #include "dialects/Indexing/Indexing.h"
@@ -26,6 +27,7 @@
 using namespace mlir;
 
 void hyperparallel::registerDialects(DialectRegistry &registry) {
+  registry.insert<fused::FusedDialect>();
   registry.insert<hypermpmd::HyperMPMDDialect>();
   registry.insert<hypershard::HyperShardDialect>();
   registry.insert<indexing::IndexingDialect>();

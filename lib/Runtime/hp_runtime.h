@@ -59,7 +59,7 @@ typedef enum hp_status {
   HP_OUT_OF_MEMORY = 4, /* a tier's limit, or the system's */
   HP_DEADLOCK = 5,      /* the watchdog found devices that wait forever */
   HP_MISMATCH = 6,      /* members of a group called different collectives */
-  HP_PROGRAM_ERROR = 7, /* an assertion of the compiled program failed */
+  HP_PROGRAM_ERROR = 7, /* an assertion of the program failed, or it is stuck */
   HP_CANCELLED = 8,     /* ended because another device failed, or by request */
   HP_INTERNAL = 9,
   HP_LOST = 10 /* a process of the run is gone, or does not answer */
@@ -168,7 +168,10 @@ typedef struct hp_context_desc {
    * processes need no program, no entry and no tensors. One such context in a
    * process. mpi          path of libmpi_abi.so.1 (default: by search path)
    *   lost_ms      a process that is not heard of for so long is lost, which
-   *                ends the run everywhere (default 4000) */
+   *                ends the run everywhere (default 4000)
+   *   stuck_ms     a device that makes no call of the runtime for so long, and
+   *                multiplies no matrices, is taken to be in a loop without
+   *                end, which ends the run (default 0: never) */
   const char *const *options;
   int64_t num_options; /* pairs */
 } hp_context_desc;
@@ -203,7 +206,9 @@ typedef enum hp_capability {
   HP_CAN_MULTIPLY = 0, /* hp_matmul: hp_dtype of a and b, hp_activation */
   HP_CAN_REDUCE = 1,   /* reductions between devices: hp_dtype, hp_reduction */
   HP_CAN_STORE = 2,    /* hp_alloc: hp_tier, 0 */
-  HP_CAN_LAUNCH = 3    /* kernels of programs: 0, 0 */
+  HP_CAN_LAUNCH = 3,   /* kernels of programs: 0, 0 */
+  HP_CAN_ATTEND = 4    /* attention as one call of programs (the operator
+                          `attention`): hp_dtype, width of a head */
 } hp_capability;
 
 /* HP_OK, or HP_UNIMPLEMENTED with the reason in hp_last_error(); the calls in
@@ -413,7 +418,9 @@ HP_API hp_status hp_run_cancel(hp_context *context, const char *reason);
 /* The same in two steps, for hosts that must stay responsive: start returns
  * at once; wait blocks for at most timeout_ms (< 0: until the end), and when
  * the run has ended sets *done and returns its status. Launches are copied,
- * what they point to must live until then. */
+ * what they point to must live until then. With stuck_ms, a failed run has
+ * ended even if a device does not come back: nothing more can run in the
+ * context, and what the launches point to must live on. */
 HP_API hp_status hp_run_start(hp_context *context, const hp_launch *launches,
                               int64_t num_launches);
 HP_API hp_status hp_run_wait(hp_context *context, int64_t timeout_ms,

@@ -564,8 +564,7 @@ def _write_coverage(directory: Path, kernels: Sequence[Mapping[str, Any]]) -> No
         "host_fallbacks": calls.get("hp_rt_read", 0) + calls.get("hp_rt_write", 0),
     }
     report: dict[str, Any] = {"coverage": coverage, "kernels": list(kernels)}
-    if "epilogues" in description:
-        report["epilogues"] = description["epilogues"]
+    report.update({told: description[told] for told in ("epilogues", "attention") if told in description})
     if "operations" in description:
         report["operations"] = {
             "library": {"product": calls.get("hp_rt_matmul", 0), **description["operations"]},

@@ -75,6 +75,7 @@ def run_over_processes(
     processes: int | None = None,
     steps: int = 1,
     threads: int | None = None,
+    stuck_after: int | None = None,
     save: Path | None = None,
     save_every: int | None = None,
     resume: Path | None = None,
@@ -89,6 +90,7 @@ def run_over_processes(
         processes: How many; one for each device if None.
         steps: How many steps; what a step updates is kept.
         threads: Cores that each process may use; all of its share if None.
+        stuck_after: Milliseconds after which a program that makes no call of the runtime is taken for stuck (6000 if None).
         save: Where the state is saved after the last step.
         save_every: Save it also after so many steps.
         resume: A state to go on from.
@@ -131,6 +133,7 @@ def run_over_processes(
         options = {
             "openblas": openblas,
             "threads": threads,
+            "stuck-after": stuck_after,
             "save": save,
             "save-every": save_every,
             "resume": resume,

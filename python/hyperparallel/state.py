@@ -6,11 +6,14 @@ and ``index.json``, which says for each tensor which blocks are where, without p
 layout it was written from, it can be read into any other. ``lib/Runtime/Launcher/State.h`` has the format, which hp-run
 reads and writes, too.
 
-Writing is atomic: everything goes to a hidden directory, which is renamed when it is on the disk.
+Writing is atomic: everything goes to a hidden directory, which is renamed when it is on the disk; a state that is there
+changes places with it.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
 import shutil
@@ -36,6 +39,8 @@ INDEX_FILE = "index.json"
 _FORMAT = "hyperparallel-state"
 _VERSION = 1
 _KEPT_STEPS = 2
+#: Of Linux's <fcntl.h> and <stdio.h>.
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +145,30 @@ def save_step(directory: Path, step: int, tensors: Sequence[HeldTensor]) -> Path
     """
     target = directory / f"step-{step:08}"
     write_state(target, step, tensors)
-    for old in _steps(directory)[:-_KEPT_STEPS]:
-        shutil.rmtree(old, ignore_errors=True)
+    own = [path for number, path in _steps(directory) if number <= step]
+    for old in own[:-_KEPT_STEPS]:
+        _remove(old)
     return target
+
+
+def check_has_no_later(directory: Path, first_step: int) -> None:
+    """Refuse to save a training where there are later steps than it begins with.
+
+    They are of another training: ``--resume`` would go on from them.
+
+    Args:
+        directory: Where the training is saved.
+        first_step: The steps that were done before.
+
+    Raises:
+        RuntimeFailure: There are.
+    """
+    for step, path in reversed(_steps(directory)):
+        if step > first_step and (path / INDEX_FILE).exists():
+            raise RuntimeFailure(
+                f"{directory} has the state of step {step} of another training, and this one begins with step "
+                f"{first_step}; go on from it with --resume, or save to another directory"
+            )
 
 
 def write_state(directory: Path, step: int, tensors: Sequence[HeldTensor]) -> None:
@@ -159,7 +185,7 @@ def write_state(directory: Path, step: int, tensors: Sequence[HeldTensor]) -> No
     hidden = directory.parent / f".{directory.name}.new"
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(hidden, ignore_errors=True)
+        _remove(hidden)
         hidden.mkdir()
         index: dict[str, Any] = {}
         files: dict[str, dict[str, tuple[str, Array]]] = {}
@@ -171,11 +197,10 @@ def write_state(directory: Path, step: int, tensors: Sequence[HeldTensor]) -> No
         text = json.dumps({"format": _FORMAT, "version": _VERSION, "step": step, "tensors": index}, indent=1)
         write_file(hidden / INDEX_FILE, text.encode())
         _sync(hidden)
-        shutil.rmtree(directory, ignore_errors=True)
-        hidden.rename(directory)
+        _put_in_place(hidden, directory)
         _sync(directory.parent)
     except OSError as error:
-        shutil.rmtree(hidden, ignore_errors=True)
+        _remove(hidden)
         raise RuntimeFailure(f"cannot save the state to {directory}: {error.strerror or error}") from None
 
 
@@ -187,7 +212,7 @@ def open_state(directory: Path) -> State:
     """
     found = directory
     if not (directory / INDEX_FILE).exists():
-        whole = [step for step in _steps(directory) if (step / INDEX_FILE).exists()]
+        whole = [path for _, path in _steps(directory) if (path / INDEX_FILE).exists()]
         if not whole:
             raise RuntimeFailure(
                 f"no state at {directory}: it has no {INDEX_FILE}, and no step-* that has one; name a directory of --save"
@@ -229,8 +254,32 @@ def _place(held: HeldTensor, files: dict[str, dict[str, tuple[str, Array]]]) -> 
     return {"dtype": tensor.dtype, "shape": list(tensor.shape), "blocks": blocks}
 
 
-def _steps(directory: Path) -> list[Path]:
-    return sorted(path for path in directory.glob("step-*") if path.name[5:].isdigit())
+def _steps(directory: Path) -> list[tuple[int, Path]]:
+    """The steps that were saved in a directory, in order."""
+    return sorted((int(path.name[5:]), path) for path in directory.glob("step-*") if path.name[5:].isdigit())
+
+
+def _remove(directory: Path) -> None:
+    """Remove a state; first what makes it one."""
+    (directory / INDEX_FILE).unlink(missing_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _put_in_place(made: Path, directory: Path) -> None:
+    """Give a finished directory its name; a state that has it goes.
+
+    At no moment is there none: the two change places (``renameat2`` of Linux), where the file system can do that.
+    """
+    if directory.exists():
+        libc = ctypes.CDLL(None, use_errno=True)
+        status = libc.renameat2(_AT_FDCWD, os.fsencode(made), _AT_FDCWD, os.fsencode(directory), _RENAME_EXCHANGE)
+        if status == 0:
+            _remove(made)
+            return
+        if ctypes.get_errno() not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        _remove(directory)
+    made.rename(directory)
 
 
 def _sync(directory: Path) -> None:
@@ -244,6 +293,7 @@ def _sync(directory: Path) -> None:
 __all__ = [
     "HeldTensor",
     "State",
+    "check_has_no_later",
     "open_state",
     "save_step",
     "state_of",

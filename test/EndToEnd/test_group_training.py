@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from test_training import EXAMPLES, trained
+from test_training import trained
 
 from hyperparallel.frontend.worker_process import worker_session
 from hyperparallel.plan import Plan
@@ -23,12 +23,6 @@ TINY = {"layers": 4, "width": 16, "heads": 2, "vocab": 48, "positions": 16, "bat
 """A GPT-2 of four layers: what is tested is the schedule."""
 
 CASES: dict[str, tuple[str, Plan, dict[str, Any]]] = {
-    "two stages, each over two devices, 1f1b": (
-        "gpt2_train.py",
-        Plan(mesh="pp=2,tp=2", preset="megatron", schedule="1f1b"),
-        {"microbatches": 4},
-    ),
-    "four stages, gpipe": ("gpt2_train.py", Plan(mesh="pp=4", schedule="gpipe"), {**TINY, "microbatches": 6}),
     "four stages, 1f1b, microbatches that do not divide": (
         "gpt2_train.py",
         Plan(mesh="pp=4", schedule="1f1b"),
@@ -54,11 +48,6 @@ CASES: dict[str, tuple[str, Plan, dict[str, Any]]] = {
         Plan(mesh="pp=4", stages=8, schedule="interleaved_1f1b"),
         {**TINY, "layers": 8, "microbatches": 6},
     ),
-    "three devices and one": (
-        "gpt2_train.py",
-        Plan(groups={"a": "dp=3", "b": "dp=1"}, preset="data_parallel", schedule="1f1b"),
-        {"microbatches": 2},
-    ),
     "two stages, batch split, clipped": (
         "gpt2_train.py",
         Plan(mesh="pp=2,dp=2", preset="fsdp", schedule="1f1b"),
@@ -78,16 +67,6 @@ CASES: dict[str, tuple[str, Plan, dict[str, Any]]] = {
         "bert_train.py",
         Plan(mesh="pp=2,dp=2", preset="data_parallel", schedule="1f1b"),
         {"microbatches": 2},
-    ),
-    "mixtral, two stages, experts on devices of their own": (
-        "mixtral_train.py",
-        Plan.load(EXAMPLES / "mixtral_train_pp2_ep2.yaml"),
-        {"microbatches": 2},
-    ),
-    "dlrm, tables beside the dense part": (
-        "dlrm_train.py",
-        Plan.load(EXAMPLES / "dlrm_train_groups.yaml"),
-        {"microbatches": 4},
     ),
 }
 

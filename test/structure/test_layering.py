@@ -17,6 +17,7 @@ MAY_INCLUDE = {
     "dialects/Interfaces": [],
     "dialects/Supernode": ["dialects/Interfaces"],
     "dialects/Offload": ["dialects/Interfaces"],
+    "dialects/Fused": [],
     "dialects/Indexing": [],
     "dialects/Stream": [],
     "dialects/HyperShard": ["dialects/Interfaces", "dialects/Supernode"],

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using linalg::LinalgOp;
@@ -23,6 +24,8 @@ static constexpr int64_t kMostThreads = 1024;
 /// threads.
 static constexpr int64_t kElementsOfRow = 4;
 static constexpr int64_t kVectorBytes = 16;
+/// Of the loops of a square, which is done by way of shared memory.
+static constexpr int64_t kShortestEdge = 8;
 
 //===----------------------------------------------------------------------===//
 // Decisions
@@ -55,20 +58,29 @@ static bool canShareRow(const KernelMember &member) {
   return true;
 }
 
+/// Elements of the smallest type in a vector.
+static int64_t getSmallestVector(const KernelGroup &group) {
+  int64_t bytes = kVectorBytes;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    for (Value operand : op->getOperands())
+      if (auto type = dyn_cast<MemRefType>(operand.getType()))
+        bytes = std::min(bytes, getElementBytes(type.getElementType()));
+  }
+  return std::min<int64_t>(kVectorBytes / bytes, 8);
+}
+
 /// The elements a thread takes at once: as many as make a vector of the
 /// smallest type, if the last outer loop is the contiguous one and divides.
 static int64_t getVectorLength(const KernelGroup &group) {
-  int64_t bytes = kVectorBytes, extent = 0;
+  int64_t extent = 0;
   for (const KernelMember &member : group.members) {
     LinalgOp op = member.op;
     if (member.outer.empty() || getInnermostLoop(op) != member.outer.back())
       return 1;
     extent = op.getStaticLoopRanges()[member.outer.back()];
-    for (Value operand : op->getOperands())
-      if (auto type = dyn_cast<MemRefType>(operand.getType()))
-        bytes = std::min(bytes, getElementBytes(type.getElementType()));
   }
-  int64_t length = std::min<int64_t>(kVectorBytes / bytes, 8);
+  int64_t length = getSmallestVector(group);
   while (length > 1 && extent % length != 0)
     length /= 2;
   return length;
@@ -77,14 +89,7 @@ static int64_t getVectorLength(const KernelGroup &group) {
 /// The elements of a row that a thread takes at once: as many as make a vector
 /// of the smallest type, if all members' shared loops can be divided so.
 static int64_t getNeighbours(const KernelGroup &group) {
-  int64_t bytes = kVectorBytes;
-  for (const KernelMember &member : group.members) {
-    LinalgOp op = member.op;
-    for (Value operand : op->getOperands())
-      if (auto type = dyn_cast<MemRefType>(operand.getType()))
-        bytes = std::min(bytes, getElementBytes(type.getElementType()));
-  }
-  int64_t length = std::min<int64_t>(kVectorBytes / bytes, 8);
+  int64_t length = getSmallestVector(group);
   for (const KernelMember &member : group.members)
     if (std::optional<unsigned> loop = getSharedLoop(member)) {
       LinalgOp op = member.op;
@@ -123,11 +128,158 @@ static bool spreadColumns(KernelGroup &group) {
   return true;
 }
 
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// The outer loop along which an operand is contiguous: that of its last
+/// dimension that moves at all.
+static std::optional<size_t> getContiguousLoop(const KernelMember &member,
+                                               OpOperand &operand) {
+  LinalgOp op = member.op;
+  auto type = dyn_cast<MemRefType>(operand.get().getType());
+  SmallVector<int64_t> strides, extents = op.getStaticLoopRanges();
+  int64_t offset = 0;
+  if (!type || failed(type.getStridesAndOffset(strides, offset)))
+    return std::nullopt;
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  for (auto [expr, stride] :
+       llvm::reverse(llvm::zip_equal(map.getResults(), strides))) {
+    if (isa<AffineConstantExpr>(expr))
+      continue;
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    if (dim && extents[dim.getPosition()] == 1)
+      continue;
+    const unsigned *outer = dim && stride == 1
+                                ? llvm::find(member.outer, dim.getPosition())
+                                : member.outer.end();
+    if (outer == member.outer.end())
+      return std::nullopt;
+    return outer - member.outer.begin();
+  }
+  return std::nullopt;
+}
+
+/// The outer loop along which all results are contiguous.
+static std::optional<size_t> getResultsLoop(const KernelGroup &group) {
+  std::optional<size_t> found;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    for (OpOperand &init : op.getDpsInitsMutable()) {
+      std::optional<size_t> loop = getContiguousLoop(member, init);
+      if (!loop || (found && *found != *loop))
+        return std::nullopt;
+      found = loop;
+    }
+  }
+  return found;
+}
+
+static int64_t getOuterExtent(const KernelGroup &group, size_t outer) {
+  const KernelMember &first = group.members.front();
+  LinalgOp op = first.op;
+  return op.getStaticLoopRanges()[first.outer[outer]];
+}
+
+int64_t getTilePitch(int64_t edge, Type element) {
+  return edge + std::max<int64_t>(4 / getElementBytes(element), 1);
+}
+
+/// Finds what is read along another loop than the results are written, and
+/// counts its bytes by that loop.
+static llvm::MapVector<size_t, int64_t> findTransposed(const KernelGroup &group,
+                                                       size_t column) {
+  llvm::MapVector<size_t, int64_t> bytes;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      std::optional<size_t> loop = getContiguousLoop(member, *input);
+      AffineMap map = op.getMatchingIndexingMap(input);
+      if (!loop || *loop == column ||
+          !map.isFunctionOfDim(member.outer[column]))
+        continue;
+      auto type = cast<MemRefType>(input->get().getType());
+      bytes[*loop] +=
+          type.getNumElements() * getElementBytes(type.getElementType());
+    }
+  }
+  return bytes;
+}
+
+/// Whether the group reads what lies across its results, and can do so in
+/// squares. Squares must have something to hold: short edges gain nothing.
+static bool chooseTile(const KernelGroup &group, DevicePlan &plan) {
+  std::optional<size_t> column = getResultsLoop(group);
+  if (!column)
+    return false;
+  auto transposed = findTransposed(group, *column);
+  if (transposed.empty())
+    return false;
+  DeviceTile tile;
+  tile.column = *column;
+  tile.row = llvm::max_element(transposed, llvm::less_second())->first;
+  tile.rows = getOuterExtent(group, tile.row);
+  tile.columns = getOuterExtent(group, tile.column);
+  if (std::min(tile.rows, tile.columns) < kShortestEdge)
+    return false;
+  llvm::SetVector<Value> inputs;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    for (OpOperand *input : op.getDpsInputOperands())
+      if (getContiguousLoop(member, *input) == tile.row)
+        inputs.insert(input->get());
+  }
+  int64_t bytes = kVectorBytes, used = 0;
+  for (Value input : inputs) {
+    auto places = getRowPlaces(input, group, /*leastReads=*/1);
+    if (!places || llvm::is_contained(*places, std::nullopt) ||
+        llvm::count(*places, tile.row) != 1 ||
+        llvm::count(*places, tile.column) != 1)
+      continue;
+    Type element = cast<MemRefType>(input.getType()).getElementType();
+    int64_t size = 2 * tile.edge * getTilePitch(2 * tile.edge, element) *
+                   getElementBytes(element);
+    if (used + size > kSharedBytes)
+      continue;
+    used += size;
+    bytes = std::min(bytes, getElementBytes(element));
+    tile.inputs.emplace_back(input, std::move(*places));
+  }
+  if (tile.inputs.empty())
+    return false;
+  auto divide = [](int64_t length, int64_t extent) {
+    while (length > 1 && extent % length != 0)
+      length /= 2;
+    return length;
+  };
+  tile.neighbours =
+      divide(std::min<int64_t>(kVectorBytes / bytes, 8), tile.rows);
+  plan.vector = divide(getSmallestVector(group), tile.columns);
+  if (std::max(tile.neighbours, plan.vector) > 4)
+    tile.edge *= 2;
+  plan.tile = std::move(tile);
+  return true;
+}
+
+/// Runs the loop along which results are contiguous last, so that neighbouring
+/// threads write neighbours.
+static void putContiguousLast(KernelGroup &group) {
+  std::optional<size_t> loop = getResultsLoop(group);
+  if (!loop)
+    return;
+  for (KernelMember &member : group.members)
+    std::rotate(member.outer.begin() + *loop, member.outer.begin() + *loop + 1,
+                member.outer.end());
+}
+
 DevicePlan decideDevicePlan(KernelGroup &group) {
   DevicePlan plan;
   if (llvm::all_of(group.members, isElementwise)) {
+    putContiguousLast(group);
     plan.manner = Manner::Elements;
     plan.vector = getVectorLength(group);
+    if (chooseTile(group, plan))
+      plan.manner = Manner::Tiles;
   } else if (spreadColumns(group)) {
     plan.manner = Manner::Columns;
   } else if (llvm::all_of(group.members, canShareRow)) {
@@ -151,6 +303,16 @@ DevicePlan decideDevicePlan(KernelGroup &group) {
            plan.threads * kElementsOfRow < widest)
       plan.threads *= 2;
     plan.blocks = plan.iterations;
+    return plan;
+  }
+  if (plan.manner == Manner::Tiles) {
+    const DeviceTile &tile = plan.tile;
+    plan.threads = kThreadsOfElements;
+    plan.blocks = plan.iterations == 0
+                      ? 0
+                      : plan.iterations / (tile.rows * tile.columns) *
+                            llvm::divideCeil(tile.rows, tile.edge) *
+                            llvm::divideCeil(tile.columns, tile.edge);
     return plan;
   }
   int64_t needed = plan.iterations / plan.vector;
@@ -181,7 +343,7 @@ LogicalResult checkDeviceLoops(const KernelGroup &group) {
 }
 
 std::optional<SmallVector<std::optional<size_t>>>
-getRowPlaces(Value input, const KernelGroup &group) {
+getRowPlaces(Value input, const KernelGroup &group, int64_t leastReads) {
   auto type = cast<MemRefType>(input.getType());
   std::optional<SmallVector<std::optional<size_t>>> places;
   Value root = getBufferRoot(input);
@@ -214,7 +376,7 @@ getRowPlaces(Value input, const KernelGroup &group) {
       places = found;
     }
   }
-  return reads > 1 ? places : std::nullopt;
+  return reads >= leastReads ? places : std::nullopt;
 }
 
 } // namespace mlir::hyperparallel

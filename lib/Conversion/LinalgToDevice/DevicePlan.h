@@ -11,10 +11,23 @@
 namespace mlir::hyperparallel {
 
 /// See FormDeviceKernels.cpp.
-enum class Manner { Elements, Columns, Rows, Serial };
+enum class Manner { Elements, Tiles, Columns, Rows, Serial };
+
+/// A square of two outer loops, which a block does. Results are contiguous
+/// along the one, `inputs` along the other: these are fetched to shared memory,
+/// in vectors along their own loop.
+struct DeviceTile {
+  size_t row = 0, column = 0; ///< outer loops: the inputs', the results'
+  int64_t edge = 32;
+  int64_t neighbours =
+      1; ///< elements of an input that a thread fetches at once
+  SmallVector<std::pair<Value, SmallVector<std::optional<size_t>>>> inputs;
+  int64_t rows = 1, columns = 1; ///< extents of the two loops
+};
 
 struct DevicePlan {
   Manner manner = Manner::Serial;
+  DeviceTile tile;        ///< of Manner::Tiles
   int64_t iterations = 1; ///< of the outer loops
   int64_t vector = 1; ///< elements of the last outer loop that a thread does
   int64_t neighbours = 1; ///< elements of a row that a thread does at once
@@ -30,9 +43,13 @@ DevicePlan decideDevicePlan(KernelGroup &group);
 
 /// The outer loop that gives the index at each position of `input`, the same
 /// for all members that read it; nothing if they differ, if it is not read
-/// twice, or if it is written or read at computed places.
+/// `leastReads` times, or if it is written or read at computed places.
 std::optional<SmallVector<std::optional<size_t>>>
-getRowPlaces(Value input, const KernelGroup &group);
+getRowPlaces(Value input, const KernelGroup &group, int64_t leastReads = 2);
+
+/// Elements in a row of shared memory of a tile: a word more than an edge, so
+/// that what is written along rows is read along columns from different banks.
+int64_t getTilePitch(int64_t edge, Type element);
 
 } // namespace mlir::hyperparallel
 

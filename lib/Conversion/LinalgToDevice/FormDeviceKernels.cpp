@@ -16,6 +16,11 @@
 //        elements   every loop of every member is parallel and shared: a thread
 //                   does 16 bytes' worth of neighbours, so that the accesses of
 //                   a warp are contiguous and vectors;
+//        tiles      the same, but an input is contiguous along another loop
+//        than
+//                   the results: a block does a square of the two loops. It
+//                   fetches the input to shared memory along the one, and
+//                   computes along the other, both in vectors;
 //        columns    one op that reduces along other than the contiguous loop: a
 //                   thread does one result;
 //        rows       a block does one iteration of the outer loops, and its
@@ -83,6 +88,10 @@ private:
   void placeLocalBuffers();
   void chooseFetched();
   void fetch(ArrayRef<Value> variables);
+  void placeTiles();
+  void overTile(int64_t neighbours, int64_t along, int64_t across,
+                ValueRange origin, llvm::function_ref<void(Value, Value)> body);
+  void writeTile();
   BufferAccess getBuffer(Value outside);
   SmallVector<Value> splitNumber(Value number);
   void writeMembers(ArrayRef<Value> variables);
@@ -126,6 +135,8 @@ private:
   /// What is fetched to shared memory, with the outer loop at each position.
   SmallVector<std::pair<Value, SmallVector<std::optional<size_t>>>> fetched;
   int64_t usedBytes = 0;
+  /// Of each input of a tile: its square, and an element of a thread.
+  SmallVector<std::pair<Value, Value>> squares;
 };
 } // namespace
 
@@ -322,6 +333,114 @@ void DeviceKernelWriter::writeElements() {
   writeMembers(variables);
 }
 
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// Members read an element of a tile's input from a place of the thread's own.
+void DeviceKernelWriter::placeTiles() {
+  const DeviceTile &tile = plan.tile;
+  for (const auto &[input, places] : tile.inputs) {
+    Type element = cast<MemRefType>(input.getType()).getElementType();
+    captures->capture(input);
+    Value square = takeShared(MemRefType::get(
+        {tile.edge, getTilePitch(tile.edge, element)}, element));
+    Value own =
+        memref::AllocaOp::create(builder, loc, MemRefType::get({}, element),
+                                 builder.getI64IntegerAttr(16));
+    local[input] = {own, SmallVector<bool>(places.size(), true)};
+    squares.emplace_back(square, own);
+  }
+}
+
+/// Lets the threads of the block do a square together, each `neighbours` along
+/// the first dimension at once; `body` gets a thread's place along and across.
+/// `along` and `across` are how many there are from `origin` on.
+void DeviceKernelWriter::overTile(int64_t neighbours, int64_t along,
+                                  int64_t across, ValueRange origin,
+                                  llvm::function_ref<void(Value, Value)> body) {
+  int64_t edge = plan.tile.edge;
+  int64_t ofLine = edge / neighbours, lines = plan.threads / ofLine;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value thread = threads.threadNumber(builder);
+  Value first =
+      times(toIndex(arith::RemUIOp::create(builder, loc, thread, i32(ofLine))),
+            neighbours);
+  Value line =
+      toIndex(arith::DivUIOp::create(builder, loc, thread, i32(ofLine)));
+  OpBuilder::InsertionGuard guard(builder);
+  auto loop = scf::ForOp::create(builder, loc, constant(0), constant(edge),
+                                 constant(lines));
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  Value over = plus(loop.getInductionVar(), line);
+  auto enterIfBelow = [&](Value number, int64_t extent) {
+    if (extent % edge == 0)
+      return;
+    Value isInside = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, number, constant(extent));
+    auto branch = scf::IfOp::create(builder, loc, isInside);
+    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  };
+  enterIfBelow(plus(origin[1], over), across);
+  enterIfBelow(plus(origin[0], first), along);
+  auto lanes = scf::ForOp::create(builder, loc, constant(0),
+                                  constant(neighbours), constant(1));
+  builder.setInsertionPoint(lanes.getBody()->getTerminator());
+  body(plus(first, lanes.getInductionVar()), over);
+}
+
+void DeviceKernelWriter::writeTile() {
+  const DeviceTile &tile = plan.tile;
+  Value number = threads.blockNumber(builder);
+  auto takeDigit = [&](int64_t extent) {
+    Value digit =
+        toIndex(arith::RemUIOp::create(builder, loc, number, i32(extent)));
+    number = arith::DivUIOp::create(builder, loc, number, i32(extent));
+    return digit;
+  };
+  Value column =
+      times(takeDigit(llvm::divideCeil(tile.columns, tile.edge)), tile.edge);
+  Value row =
+      times(takeDigit(llvm::divideCeil(tile.rows, tile.edge)), tile.edge);
+  const KernelMember &first = group.members.front();
+  LinalgOp op = first.op;
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  SmallVector<Value> variables(first.outer.size());
+  for (size_t t = variables.size(); t-- > 0;)
+    if (t != tile.row && t != tile.column)
+      variables[t] = takeDigit(extents[first.outer[t]]);
+  overTile(tile.neighbours, tile.rows, tile.columns, {row, column},
+           [&](Value along, Value across) {
+             variables[tile.row] = plus(row, along);
+             variables[tile.column] = plus(column, across);
+             for (auto [input, square] :
+                  llvm::zip_equal(tile.inputs, squares)) {
+               SmallVector<Value> indices;
+               for (std::optional<size_t> outer : input.second)
+                 indices.push_back(variables[*outer]);
+               Value element = memref::LoadOp::create(
+                   builder, loc, captures->getMapping().lookup(input.first),
+                   indices);
+               memref::StoreOp::create(builder, loc, element, square.first,
+                                       ValueRange{across, along});
+             }
+           });
+  threads.barrier(builder);
+  overTile(plan.vector, tile.columns, tile.rows, {column, row},
+           [&](Value along, Value across) {
+             variables[tile.column] = plus(column, along);
+             variables[tile.row] = plus(row, across);
+             for (auto [square, own] : squares) {
+               Value element = memref::LoadOp::create(
+                   builder, loc, square, ValueRange{along, across});
+               memref::StoreOp::create(builder, loc, element, own);
+             }
+             writeMembers(variables);
+           });
+}
+
 func::FuncOp DeviceKernelWriter::write() {
   function = func::FuncOp::create(loc, name, builder.getFunctionType({}, {}));
   function.setPrivate();
@@ -330,10 +449,14 @@ func::FuncOp DeviceKernelWriter::write() {
   placeLocalBuffers();
   if (plan.manner == Manner::Rows)
     chooseFetched();
+  if (plan.manner == Manner::Tiles)
+    placeTiles();
   captures->captureOperands(group,
                             [&](Value value) { return local.contains(value); });
   if (plan.manner == Manner::Rows)
     writeRow();
+  else if (plan.manner == Manner::Tiles)
+    writeTile();
   else
     writeElements();
   func::ReturnOp::create(builder, loc);
@@ -390,6 +513,7 @@ LogicalResult FormDeviceKernelsPass::rewriteGroup(KernelGroup &group,
   (isNew ? numKernels : numShared) += 1;
   if (isNew)
     (plan.manner == Manner::Elements  ? numElements
+     : plan.manner == Manner::Tiles   ? numTiles
      : plan.manner == Manner::Columns ? numColumns
      : plan.manner == Manner::Rows    ? numRows
                                       : numSerial) += 1;

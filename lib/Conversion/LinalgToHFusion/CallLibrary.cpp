@@ -12,8 +12,8 @@
 //   1. A constant is uploaded to a buffer where it is read. One of a single
 //      number stays, where only linalg ops read it.
 //      A number that is known when the program runs is written to a buffer.
-//   2. Reads and sums at computed places are operators (SplitGathers.cpp,
-//      ScatterLoops.cpp).
+//   2. Attention, and reads and sums at computed places, are operators
+//      (CallAttention.cpp, SplitGathers.cpp, ScatterLoops.cpp).
 //   3. What moves elements and computes nothing, between buffers of which one
 //      has gaps or is visited in another order, is a copy by an operator; of
 //      whole buffers, a permutation.
@@ -382,6 +382,8 @@ struct CallLibraryPass : impl::CallLibraryBase<CallLibraryPass> {
                              copy.getTarget());
       copy->erase();
     });
+    if (failed(callAttention(function, library)))
+      return failure();
     callScatters(function, library);
     placeNumbers(function, library);
     placeConstants(function, library);

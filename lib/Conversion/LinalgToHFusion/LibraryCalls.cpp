@@ -62,7 +62,7 @@ void setAccess(func::FuncOp function, unsigned argument, bool writes) {
 }
 
 /// An operator writes its last buffer; `index_add` its first, `check` none, and
-/// those of normalisations numbers of the rows, too.
+/// those of normalisations and attention numbers of the rows, too.
 static bool writes(StringRef operation, size_t buffer, size_t count) {
   if (operation == "index_add")
     return buffer == 0;
@@ -70,6 +70,7 @@ static bool writes(StringRef operation, size_t buffer, size_t count) {
                        .Case("check", 0)
                        .Case("rms_norm", 2)
                        .Case("layer_norm", 3)
+                       .Case("attention", 3)
                        .Default(1);
   return buffer + written >= count;
 }

@@ -175,7 +175,8 @@ void OutlineOperatorsPass::runOnOperation() {
   SymbolTable symbols(getOperation());
   SmallVector<linalg::GenericOp> roots;
   for (auto function : getOperation().getOps<func::FuncOp>())
-    function.walk([&](linalg::GenericOp op) { roots.push_back(op); });
+    if (!function->hasAttr("hp.operator"))
+      function.walk([&](linalg::GenericOp op) { roots.push_back(op); });
   llvm::DenseSet<Operation *> erased;
   for (linalg::GenericOp root : llvm::reverse(roots)) {
     if (erased.contains(root))

@@ -77,6 +77,14 @@ constexpr int8_t KeepType = 0;
   X(aclnnRmsNorm, rmsNorm,                                                     \
     (const TensorHandle *, const TensorHandle *, double, const TensorHandle *, \
      const TensorHandle *, uint64_t *, ExecutorHandle **))                     \
+  X(aclnnFlashAttentionScoreV2, attention,                                     \
+    (const TensorHandle *, const TensorHandle *, const TensorHandle *,         \
+     const TensorHandle *, const TensorHandle *, const TensorHandle *,         \
+     const TensorHandle *, const IntArrayHandle *, const IntArrayHandle *,     \
+     const IntArrayHandle *, double, double, int64_t, int64_t, int64_t,        \
+     char *, int64_t, int64_t, int64_t, const TensorHandle *,                  \
+     const TensorHandle *, const TensorHandle *, const TensorHandle *,         \
+     uint64_t *, ExecutorHandle **))                                           \
   X(aclnnCast, cast,                                                           \
     (const TensorHandle *, int, TensorHandle *, uint64_t *,                    \
      ExecutorHandle **))                                                       \

@@ -12,6 +12,10 @@
 //   then
 //               the bits of epsilon; rows are the last dimension
 //   rms_norm    (source, weight, target, reciprocal deviation), the same
+//   attention   (Q, K, V, perhaps a mask, the rows' maxima, their sums,
+//   target),
+//               then the bits of the scale; batch, heads, rows, columns. The
+//               mask is added behind the scale.
 //   cast        (source, target)
 //   sum, max, min (source, target), then the dimensions, which stay
 //   abs, add, … (sources, target): elements; of `…_scalar`, then the number:
@@ -164,6 +168,18 @@ hp_status runWhole(const Call &call) {
   if (call.is("rms_norm", 4, 1))
     return HP_RUN_OPERATOR(device, stream, rmsNorm, tensors[0], tensors[1],
                            call.bits(0), tensors[2], tensors[3]);
+  if (call.is("attention", 6, 1) || call.is("attention", 7, 1)) {
+    constexpr int64_t AllTokens = INT32_MAX, AddBehindScale = 0;
+    char layout[] = "BNSD";
+    bool isMasked = tensors.size() == 7;
+    TensorHandle *mask = isMasked ? tensors[3] : nullptr;
+    TensorHandle *const *results = tensors.data() + (isMasked ? 4 : 3);
+    return HP_RUN_OPERATOR(
+        device, stream, attention, tensors[0], tensors[1], tensors[2], mask,
+        nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, call.bits(0), 1.0,
+        AllTokens, AllTokens, call.sizes[0][1], layout, 0, 0, AddBehindScale,
+        results[0], results[1], nullptr, results[2]);
+  }
   return fail(HP_UNIMPLEMENTED, "back end 'ascend' has no operation '%s'",
               call.operation);
 }

@@ -106,13 +106,15 @@ hp_status applyOption(Context &context, ProcessOptions &options,
   }
   if (!std::strcmp(key, "watchdog_ms"))
     return parseNumber(key, value, 0, 86400000, &context.watchdogMs);
+  if (!std::strcmp(key, "stuck_ms"))
+    return parseNumber(key, value, 0, 86400000, &context.stuckMs);
   if (!std::strcmp(key, "openblas")) {
     context.blas.setPath(value);
     return HP_OK;
   }
   return fail(HP_INVALID_ARGUMENT,
               "back end 'cpu' has no option '%s'; it knows threads, openblas, "
-              "watchdog_ms, processes, mpi and lost_ms",
+              "watchdog_ms, stuck_ms, processes, mpi and lost_ms",
               key);
 }
 
@@ -322,6 +324,9 @@ hp_status deviceCan(hp_device *, hp_capability capability, int64_t first,
   case HP_CAN_LAUNCH:
     return fail(HP_UNIMPLEMENTED,
                 "programs of back end 'cpu' have no kernels of their own");
+  case HP_CAN_ATTEND:
+    return fail(HP_UNIMPLEMENTED, "the cpu back end has no call for attention: "
+                                  "programs have two products and a softmax");
   }
   return fail(HP_INVALID_ARGUMENT, "hp_device_can: expected a capability");
 }

@@ -94,6 +94,11 @@ struct Device : Handle, Lane {
   std::mutex besideMutex; ///< guards what others may see of the list
   std::vector<std::unique_ptr<SideStream>> beside;
   SideStream *current = nullptr; ///< that calls go to; null: the device's own
+
+  // What the watchdog knows a loop without end by.
+  std::atomic<uint64_t> numCalls{0}; ///< of the runtime, by its own thread
+  std::atomic<const char *> lastCall{nullptr};
+  std::atomic<bool> isMultiplying{false};
 };
 
 /// What went wrong on a device.
@@ -119,6 +124,7 @@ struct Context {
   const hp_backend_v1 *backend;
   int threads = 1;
   int64_t watchdogMs = 100;
+  int64_t stuckMs = 0;
   Blas blas;
   std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<WorkerPool> workers;
@@ -131,6 +137,7 @@ struct Context {
   std::mutex runMutex; ///< guards what follows up to the watchdog
   std::condition_variable runChanged;
   bool running = false;     ///< from run_start until the last device has ended
+  bool abandoned = false;   ///< the run failed, and a device does not come back
   bool reported = true;     ///< the host has fetched the result
   Run run;                  ///< devices read it without the lock while running
   bool keepsGroups = false; ///< the last run left its groups in order

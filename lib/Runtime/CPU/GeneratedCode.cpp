@@ -18,9 +18,14 @@ using namespace hyperparallel::runtime;
 namespace hyperparallel::runtime {
 
 Device &currentDevice(const char *function) {
-  Device *device = threadState().device;
-  if (device)
+  ThreadState &state = threadState();
+  if (Device *device = state.device) {
+    if (!state.inBody) {
+      device->numCalls.fetch_add(1, std::memory_order_relaxed);
+      device->lastCall.store(function, std::memory_order_relaxed);
+    }
     return *device;
+  }
   std::fprintf(stderr,
                "%s was called outside of hp_program_run; compiled programs "
                "must be run through it\n",
@@ -115,11 +120,15 @@ static hp_status multiply(Device &device, const hp_matmul_desc *desc) {
     return status;
   bool inBody = threadState().inBody;
   int64_t begin = nowNs();
+  if (!inBody)
+    device.isMultiplying = true;
   runMatmul(device.context->blas, *desc,
             inBody ? nullptr : device.context->workers.get(), device.ordinal,
             inBody ? 1 : device.context->run.threadsPerDevice);
   if (inBody)
     return HP_OK;
+  device.isMultiplying = false;
+  ++device.numCalls;
   int64_t end = nowNs();
   ++device.stats.matmuls;
   device.stats.matmul_ns += end - begin;

@@ -324,7 +324,7 @@ hp_status waitRun(Context &context, int64_t timeoutMs, int32_t *done,
   std::unique_lock<std::mutex> lock(context.runMutex);
   if (context.reported)
     return fail(HP_INVALID_ARGUMENT, "hp_run_wait: no run was started");
-  auto ended = [&] { return !context.running; };
+  auto ended = [&] { return !context.running || context.abandoned; };
   if (timeoutMs < 0)
     context.runChanged.wait(lock, ended);
   else if (!context.runChanged.wait_for(
@@ -332,7 +332,9 @@ hp_status waitRun(Context &context, int64_t timeoutMs, int32_t *done,
     return HP_OK;
   *done = 1;
   context.reported = true;
-  copyStats(context.run, stats);
+  if (!context.abandoned)
+    copyStats(context.run, stats);
+  std::lock_guard<std::mutex> failures(context.run.mutex);
   return outcome(context.run);
 }
 

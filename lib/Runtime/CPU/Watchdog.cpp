@@ -13,12 +13,22 @@
 // Where devices are spread over processes, this is one process's part of the
 // answer; the transport puts them together.
 //
+// A loop without end in a program is another matter: it waits for nobody, and
+// nothing proves that it does not end. Where that was asked for (stuck_ms), a
+// device that is in its program for so long without a call of the runtime is
+// taken for stuck. Looks that come late (the process was stopped, the machine
+// is busy) count as one period. If a run failed, a device that does not come
+// back is not waited for longer than ReturnMs.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/CPU/SideStream.h"
 #include "lib/Runtime/StreamNumbers.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <map>
 
 namespace hyperparallel::runtime {
 
@@ -109,18 +119,85 @@ std::string describeDevices(Run &run) {
   return text;
 }
 
+namespace {
+/// How long devices have been in their programs without a call.
+class Loops {
+public:
+  /// One more period has passed.
+  void look(const Run &run, int64_t periodMs);
+  /// The device that has been for `ms`, or null.
+  Device *longerThan(const Run &run, int64_t ms) const;
+  void clear() { seen.clear(); }
+
+private:
+  struct Seen {
+    uint64_t calls = 0;
+    int64_t ms = 0;
+  };
+  std::map<const Device *, Seen> seen;
+};
+} // namespace
+
+/// Once a run has failed.
+static constexpr int64_t ReturnMs = 3000;
+
+void Loops::look(const Run &run, int64_t periodMs) {
+  for (const Device *device : run.devices) {
+    Seen &last = seen[device];
+    uint64_t calls = device->numCalls.load(std::memory_order_relaxed);
+    bool inProgram = device->activity == Activity::Running &&
+                     !device->isMultiplying && calls == last.calls;
+    last = {calls, inProgram ? last.ms + periodMs : 0};
+  }
+}
+
+Device *Loops::longerThan(const Run &run, int64_t ms) const {
+  for (Device *device : run.devices)
+    if (auto found = seen.find(device);
+        found != seen.end() && found->second.ms >= ms)
+      return device;
+  return nullptr;
+}
+
+static void failStuck(Context &context, Device &device) {
+  const char *call = device.lastCall.load();
+  char text[160];
+  std::snprintf(text, sizeof(text),
+                "it has been in its program for %g s without a call of the "
+                "runtime, after %s; a loop of it may have no end",
+                static_cast<double>(context.stuckMs) / 1000,
+                call ? call : "it began");
+  recordFailure(
+      device, failWith(HP_PROGRAM_ERROR, text + describeDevices(context.run)));
+}
+
 void watchdogMain(Context &context) {
   uint64_t before = 0;
+  Loops loops;
   std::unique_lock<std::mutex> lock(context.runMutex);
   while (!context.quitting) {
     if (!context.running) {
       before = 0;
+      loops.clear();
       context.runChanged.wait(lock);
       continue;
     }
     context.runChanged.wait_for(lock,
                                 std::chrono::milliseconds(context.watchdogMs));
-    if (!context.running || context.run.stopping)
+    if (!context.running)
+      continue;
+    if (context.stuckMs > 0) {
+      loops.look(context.run, context.watchdogMs);
+      if (!context.run.stopping)
+        if (Device *device = loops.longerThan(context.run, context.stuckMs))
+          failStuck(context, *device);
+      if (context.run.stopping &&
+          loops.longerThan(context.run, std::min(ReturnMs, context.stuckMs))) {
+        context.abandoned = true;
+        context.runChanged.notify_all();
+      }
+    }
+    if (context.run.stopping)
       continue;
     uint64_t now = stuckProgress(context.run);
     bool isStuck = now != 0 && now == before;

@@ -360,6 +360,8 @@ hp_status deviceCan(hp_device *, hp_capability capability, int64_t first,
                : checkTier(static_cast<int>(first));
   case HP_CAN_LAUNCH:
     return HP_OK;
+  case HP_CAN_ATTEND:
+    return canAttend(first, second);
   }
   return fail(HP_INVALID_ARGUMENT, "hp_device_can: expected a capability");
 }

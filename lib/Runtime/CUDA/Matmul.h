@@ -12,6 +12,7 @@ hp_status multiply(Device &device, const hp_matmul_desc &desc,
                    StreamHandle stream);
 /// HP_OK, or why not.
 hp_status canMultiply(int64_t dtype, int64_t activation);
+hp_status canAttend(int64_t dtype, int64_t width);
 /// How many of the last batch dimensions are one for all operands. Vendors'
 /// products know one batch dimension.
 inline int64_t countFolded(const hp_matmul_desc &desc) {

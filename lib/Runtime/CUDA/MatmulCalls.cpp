@@ -51,6 +51,12 @@ hp_status canMultiply(int64_t dtype, int64_t activation) {
   return HP_OK;
 }
 
+hp_status canAttend(int64_t, int64_t) {
+  return fail(HP_UNIMPLEMENTED,
+              "the cuda back end has no call for attention: programs have two "
+              "products and a softmax");
+}
+
 static hp_status checkProduct(const hp_matmul_desc &desc) {
   if (desc.struct_size < sizeof(hp_matmul_desc))
     return fail(HP_INVALID_ARGUMENT,

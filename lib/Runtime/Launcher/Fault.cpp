@@ -11,11 +11,14 @@ static std::string &prefix() {
   return text;
 }
 static hp_context *told = nullptr;
+static void (*lastAction)() = nullptr;
 
 void nameFaults(std::string newPrefix, hp_context *context) {
   prefix() = std::move(newPrefix);
   told = context;
 }
+
+void whenEnding(void (*action)()) { lastAction = action; }
 
 void endWith(const std::string &message) {
   // One write, so that the messages of several ranks do not mix.
@@ -24,6 +27,8 @@ void endWith(const std::string &message) {
   (void)written;
   if (told)
     hp_run_cancel(told, message.c_str());
+  if (lastAction)
+    lastAction();
   // Threads may be inside MPI or a program that does not come back.
   _exit(1);
 }

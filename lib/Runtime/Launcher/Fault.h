@@ -16,6 +16,8 @@ namespace hyperparallel::launcher {
 
 /// What to say first ("rank 2: "), and whom to tell; set when they are known.
 void nameFaults(std::string prefix, hp_context *context);
+/// What to tidy up before the process ends with a message; null: nothing.
+void whenEnding(void (*action)());
 /// Says the message on stderr, tells the other ranks, and ends the process.
 [[noreturn]] void endWith(const std::string &message);
 /// Ends with the runtime's message if the status is not HP_OK.

@@ -39,6 +39,10 @@ static const char usage[] =
     "step\n"
     "  --lost-after MS    a rank that is silent for so long is lost (default "
     "4000)\n"
+    "  --stuck-after MS   a device of several ranks is taken for stuck if its "
+    "program\n"
+    "                     makes no call of the runtime for so long (default "
+    "6000)\n"
     "  --openblas FILE    libscipy_openblas.so (default: that of the Python "
     "beside)\n"
     "  --mpi FILE         libmpi_abi.so.1 (default: that of mpiexec)\n";
@@ -112,6 +116,7 @@ Options Options::read(int argc, char **argv) {
                {"--threads", &options.threads, nullptr},
                {"--statistics", &options.statistics, nullptr},
                {"--lost-after", nullptr, &options.lostMs},
+               {"--stuck-after", nullptr, &options.stuckMs},
                {"--random", nullptr, &options.random},
                {"--openblas", &options.openblas, nullptr},
                {"--mpi", &options.mpi, nullptr}};

@@ -10,7 +10,7 @@ namespace hyperparallel::launcher {
 
 struct Options {
   std::string directory;
-  int64_t steps = 1, saveEvery = 0, lostMs = 4000;
+  int64_t steps = 1, saveEvery = 0, lostMs = 4000, stuckMs = 6000;
   int64_t random = 0; ///< a seed for what has no value; 0 to ask for one
   std::string inputs, data, weights, results, save, resume, statistics;
   bool givesInputs = false, givesData = false; ///< or what lies beside

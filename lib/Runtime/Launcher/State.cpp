@@ -166,11 +166,30 @@ std::vector<std::string> entriesOf(const std::string &path) {
   return names;
 }
 
-/// A directory of files that this tool wrote.
+/// A directory of files that this tool wrote; first what makes it a state.
 void removeState(const std::string &path) {
+  unlink((path + "/index.json").c_str());
   for (const std::string &name : entriesOf(path))
     unlink((path + "/" + name).c_str());
   rmdir(path.c_str());
+}
+
+/// The directory that is being written.
+std::string unfinished;
+void removeUnfinished() { removeState(unfinished); }
+
+/// Gives a finished directory its name; one that has it goes.
+void putInPlace(const std::string &made, const std::string &path) {
+  // At no moment is there none: the two change places.
+  if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(),
+                RENAME_EXCHANGE) == 0) {
+    removeState(made);
+    return;
+  }
+  if (errno != ENOENT) // the file system cannot exchange
+    removeState(path);
+  if (rename(made.c_str(), path.c_str()) != 0)
+    cannot("make", path);
 }
 
 void makeDirectories(const std::string &path) {
@@ -203,6 +222,8 @@ void writeState(const std::string &path, int64_t step,
   std::string hidden =
       (slash == std::string::npos ? "" : parent) + "." +
       (slash == std::string::npos ? path : path.substr(slash + 1)) + ".new";
+  unfinished = hidden;
+  whenEnding(removeUnfinished);
   if (rank == 0) {
     makeDirectories(parent);
     removeState(hidden);
@@ -216,17 +237,46 @@ void writeState(const std::string &path, int64_t step,
   if (rank == 0) {
     writeText(hidden + "/index.json", indexText(step, written));
     syncDirectory(hidden);
-    removeState(path);
-    if (rename(hidden.c_str(), path.c_str()) != 0)
-      cannot("make", path);
+    putInPlace(hidden, path);
     syncDirectory(parent);
   }
+  whenEnding(nullptr);
   require(hp_process_meet(context));
 }
 
-static bool isStep(const std::string &name) {
-  return name.compare(0, 5, "step-") == 0 &&
-         name.find_first_not_of("0123456789", 5) == std::string::npos;
+/// The number of a directory step-00000005; -1 for others.
+static int64_t stepOf(const std::string &name) {
+  if (name.compare(0, 5, "step-") != 0 || name.size() < 6 || name.size() > 23 ||
+      name.find_first_not_of("0123456789", 5) != std::string::npos)
+    return -1;
+  return std::stoll(name.substr(5));
+}
+
+/// The steps in a directory by number, with their names.
+static std::map<int64_t, std::string> stepsIn(const std::string &directory) {
+  std::map<int64_t, std::string> steps;
+  for (const std::string &name : entriesOf(directory))
+    if (int64_t step = stepOf(name); step >= 0)
+      steps[step] = directory + "/" + name;
+  return steps;
+}
+
+void checkIsFree(const std::string &directory) {
+  if (!fileExists(directory + "/index.json") && !entriesOf(directory).empty())
+    endWith("expected " + directory +
+            " to be a state, or not there, but it has other files in it; name "
+            "another directory");
+}
+
+void checkHasNoLater(const std::string &directory, int64_t firstStep) {
+  std::map<int64_t, std::string> steps = stepsIn(directory);
+  for (auto it = steps.rbegin(); it != steps.rend(); ++it)
+    if (const auto &[step, path] = *it;
+        step > firstStep && fileExists(path + "/index.json"))
+      endWith(directory + " has the state of step " + std::to_string(step) +
+              " of another training, and this one begins with step " +
+              std::to_string(firstStep) +
+              "; go on from it with --resume, or save to another directory");
 }
 
 void saveStep(const std::string &directory, int64_t step,
@@ -239,12 +289,11 @@ void saveStep(const std::string &directory, int64_t step,
   require(hp_process_info(context, &rank, nullptr));
   if (rank != 0)
     return;
-  std::vector<std::string> steps;
-  for (const std::string &entry : entriesOf(directory))
-    if (isStep(entry))
-      steps.push_back(entry);
-  for (size_t i = 0; i + 2 < steps.size(); ++i)
-    removeState(directory + "/" + steps[i]);
+  // What is later is not of this training; what is older than two goes.
+  std::map<int64_t, std::string> steps = stepsIn(directory);
+  steps.erase(steps.upper_bound(step), steps.end());
+  for (; steps.size() > 2; steps.erase(steps.begin()))
+    removeState(steps.begin()->second);
 }
 
 //===----------------------------------------------------------------------===//
@@ -255,9 +304,9 @@ State State::open(const std::string &path) {
   State state;
   state.directory = path;
   if (!fileExists(path + "/index.json"))
-    for (const std::string &entry : entriesOf(path))
-      if (isStep(entry) && fileExists(path + "/" + entry + "/index.json"))
-        state.directory = path + "/" + entry; // the last one stays
+    for (const auto &[step, entry] : stepsIn(path))
+      if (fileExists(entry + "/index.json"))
+        state.directory = entry; // the last one stays
   std::string index = state.directory + "/index.json";
   if (!fileExists(index))
     endWith("no state at " + path +

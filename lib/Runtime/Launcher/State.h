@@ -14,8 +14,9 @@
 // read into any other. hyperparallel.state reads and writes the same.
 //
 // Writing is atomic: all ranks write into a hidden directory, meet, and the
-// first one renames it when everything is on the disk. Whenever the lights go
-// out, the last state that was whole is still there.
+// first one renames it when everything is on the disk; a state that is there
+// changes places with the new one. Whenever the lights go out, the last state
+// that was whole is still there. A write that fails leaves nothing behind.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HYPERPARALLEL_LIB_RUNTIME_LAUNCHER_STATE_H
@@ -34,6 +35,11 @@ struct Held {
   std::vector<const char *> parts;
 };
 
+/// Refuses a directory that holds anything but a state, which would be lost.
+void checkIsFree(const std::string &directory);
+/// Refuses a DIR with later steps than a training begins with: they are of
+/// another training, and --resume would go on from them.
+void checkHasNoLater(const std::string &directory, int64_t firstStep);
 /// Writes `directory`; every rank calls it with the same tensors.
 void writeState(const std::string &directory, int64_t step,
                 const std::vector<Held> &tensors, hp_context *context);

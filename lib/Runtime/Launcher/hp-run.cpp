@@ -83,6 +83,7 @@ private:
 void Runner::connect() {
   std::vector<const char *> pairs;
   std::string lost = std::to_string(options.lostMs);
+  std::string stuck = std::to_string(options.stuckMs);
   const std::string mpi = "mpi";
   // What it is given must outlive the call below.
   auto option = [&](const char *key, const std::string &value) {
@@ -101,6 +102,7 @@ void Runner::connect() {
     option("processes", mpi);
     option("mpi", options.mpi);
     option("lost_ms", lost);
+    option("stuck_ms", stuck);
   }
   hp_context_desc desc = {sizeof(desc), manifest.backend.c_str(),
                           manifest.numDevices, pairs.data(),
@@ -418,6 +420,10 @@ void Runner::run() {
   connect();
   placeDevices();
   fillArguments();
+  if (rank == 0 && !options.results.empty())
+    checkIsFree(options.results);
+  if (rank == 0 && !options.save.empty())
+    checkHasNoLater(options.save, firstStep);
   makeCopies();
   require(hp_process_meet(context));
   for (int64_t turn = 1; turn <= options.steps; ++turn) {

@@ -82,8 +82,10 @@ def VerifyProgramsPass : Pass<"hypermpmd-verify-programs", "ModuleOp"> {
   let description = [{
     The sends and receives of all groups are executed in their order, as if a send
     waited for its receive: what comes to an end so does so wherever sends return
-    earlier. Refused are messages that nobody receives or sends, and groups that
-    wait for each other.
+    earlier. What travels together (`hp.packet`) is one message. Refused are messages
+    that nobody receives or sends, or that are packed otherwise on the other side, and
+    groups that wait for each other. It runs on the programs as they are split, and
+    again on those of which code is made, after messages were moved and packed.
   }];
 }
 

@@ -43,6 +43,7 @@ def kernel_summary(name: str, report: Mapping[str, Any]) -> list[str]:
         f"libraries, {counts['copies']} copies between tiers, {counts['host_fallbacks']} accesses by the host"
     ]
     lines.extend(f"  {count} products: {told}" for told, count in report.get("epilogues", {}).items())
+    lines.extend(f"  {count} attention: {told}" for told, count in report.get("attention", {}).items())
     by_architecture: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     by_core: Counter[str] = Counter()
     for kernel in report["kernels"]:

@@ -32,6 +32,12 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--processes", type=int, metavar="N", help="with mpi: how many processes (default: one a device)")
     verb.add_argument(
+        "--stuck-after",
+        type=int,
+        metavar="MS",
+        help="with mpi: a device is taken for stuck if its program makes no call of the runtime for so long (default 6000)",
+    )
+    verb.add_argument(
         "--save", type=Path, metavar="DIR", help="save what is trained here after the last step: DIR/step-00000005"
     )
     verb.add_argument("--save-every", type=int, metavar="N", help="save it also after every N steps")
@@ -89,12 +95,16 @@ def runs_over_processes(arguments: argparse.Namespace) -> bool:
     if arguments.launcher == "local":
         if arguments.processes is not None:
             raise RuntimeFailure("--processes is for --launcher mpi; all devices of a local run are in one process")
+        if arguments.stuck_after is not None:
+            raise RuntimeFailure("--stuck-after is for --launcher mpi; in a local run nobody else waits")
         return False
     for name in _LOCAL_ONLY:
         if getattr(arguments, name) is not None:
             raise RuntimeFailure(f"--{name.replace('_', '-')} is for local runs; leave out --launcher mpi, or this")
     if arguments.processes is not None and arguments.processes < 1:
         raise RuntimeFailure(f"--processes: expected a number of at least 1 but got {arguments.processes}")
+    if arguments.stuck_after is not None and arguments.stuck_after < 1:
+        raise RuntimeFailure(f"--stuck-after: expected a number of at least 1 but got {arguments.stuck_after}")
     return True
 
 
@@ -117,6 +127,7 @@ def execute_over_processes(
         processes=arguments.processes,
         steps=steps,
         threads=arguments.threads,
+        stuck_after=arguments.stuck_after,
         save=arguments.save,
         save_every=arguments.save_every,
         resume=arguments.resume,
@@ -131,12 +142,16 @@ def first_step(arguments: argparse.Namespace, program: CompiledProgram) -> int:
     """The steps that were done before, by the state that is gone on from.
 
     Raises:
-        RuntimeFailure: Options for states do not go with the program, or there is no whole state where ``--resume`` says.
+        RuntimeFailure: Options for states do not go with the program, there is no whole state where ``--resume`` says, or
+            there are later ones where ``--save`` says.
     """
-    from hyperparallel.state import open_state
+    from hyperparallel.state import check_has_no_later, open_state
 
     _check_state_options(arguments, program)
-    return 0 if arguments.resume is None else open_state(arguments.resume).step
+    step = 0 if arguments.resume is None else open_state(arguments.resume).step
+    if arguments.save is not None:
+        check_has_no_later(arguments.save, step)
+    return step
 
 
 def resume(arguments: argparse.Namespace, program: CompiledProgram, values: Values) -> tuple[Values, int]:

@@ -117,7 +117,7 @@ def split_model(
         for program in programs:
             program.runner.run(Phase.PARTITIONED)
     with timed(seconds, "merge", progress):
-        whole.run_steps("merged", ["hypermpmd-merge-transfers"])
+        whole.run_steps("merged", ["hypermpmd-merge-transfers", "hypermpmd-verify-programs"])
     return module, programs
 
 

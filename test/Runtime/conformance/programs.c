@@ -78,6 +78,8 @@ static void launched(hp_context *context, hp_program *program,
   place at = {NULL, NULL};
   EXPECT(hp_device_get(context, 1, &at.device) == HP_OK);
   EXPECT(hp_stream_create(at.device, HP_STREAM_COMPUTE, &at.stream) == HP_OK);
+  hp_status attends = hp_device_can(at.device, HP_CAN_ATTEND, HP_F32, 64);
+  EXPECT(attends == HP_OK || attends == HP_UNIMPLEMENTED);
   if (hp_device_can(at.device, HP_CAN_LAUNCH, 0, 0) != HP_OK) {
     EXPECT(hp_kernel_get(program, name, &kernel) == HP_UNIMPLEMENTED);
     EXPECT(hp_stream_destroy(at.stream) == HP_OK);

@@ -17,6 +17,9 @@
 // A graph (FakeGraphs.cpp) is the calls that were captured; they are made again
 // when it is launched.
 //
+// Where HP_FAKE_CUDA_TRAFFIC names a file, every launch adds a line of JSON to
+// it: the sectors of memory that its warps moved (PtxTraffic.h).
+//
 // Accesses are kept as ranges of bytes: for a kernel, from the lowest to the
 // highest that it touches from one of its pointers on, up to the next one.
 //

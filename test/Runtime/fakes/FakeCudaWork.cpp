@@ -6,8 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/Runtime/fakes/FakeDriver.h"
+#include "test/Runtime/fakes/PtxTraffic.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 using namespace fake;
@@ -290,6 +293,13 @@ private:
 };
 } // namespace
 
+static void appendTo(const char *path, const std::string &line) {
+  if (std::FILE *file = std::fopen(path, "a")) {
+    std::fputs(line.c_str(), file);
+    std::fclose(file);
+  }
+}
+
 FAKE int cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
                         unsigned gridZ, unsigned blockX, unsigned blockY,
                         unsigned blockZ, unsigned sharedBytes,
@@ -347,7 +357,10 @@ FAKE int cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
   const uint32_t grid[3] = {gridX, gridY, gridZ};
   const uint32_t block[3] = {blockX, blockY, blockZ};
   std::string fault;
-  if (!runKernel(kernel, grid, block, packed.data(), sharedBytes, check, fault))
+  TrafficCounter traffic;
+  const char *told = std::getenv("HP_FAKE_CUDA_TRAFFIC");
+  if (!runKernel(kernel, grid, block, packed.data(), sharedBytes, check,
+                 told ? &traffic : nullptr, fault))
     return d.refuse(
         fault + (touched.outside.empty() ? "" : " (" + touched.outside + ")"));
   for (const Touched &one : touched.buffers) {
@@ -358,6 +371,9 @@ FAKE int cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
       fault = d.memory.touch(action, one.written.low,
                              one.written.high - one.written.low, true);
   }
+  if (told)
+    appendTo(told, describeTraffic(traffic.total(), kernel.name,
+                                   uint64_t(gridX) * gridY * gridZ, threads));
   ++d.launches;
   return fault.empty() ? Success : d.refuse(fault);
 }

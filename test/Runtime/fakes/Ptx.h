@@ -23,6 +23,8 @@
 
 namespace fake {
 
+class TrafficCounter;
+
 enum class Type : uint8_t {
   None,
   Pred,
@@ -161,11 +163,12 @@ bool compare(const Instruction &one, uint64_t a, uint64_t b);
 using AccessCheck =
     std::function<bool(uint64_t address, int bytes, bool writes)>;
 
-/// Runs all blocks of a grid, one after the other.
+/// Runs all blocks of a grid, one after the other. What their warps move is
+/// counted where `traffic` is given.
 bool runKernel(const Kernel &kernel, const uint32_t grid[3],
                const uint32_t block[3], const uint8_t *parameters,
                uint32_t dynamicShared, const AccessCheck &check,
-               std::string &error);
+               TrafficCounter *traffic, std::string &error);
 
 } // namespace fake
 

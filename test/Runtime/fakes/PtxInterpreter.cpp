@@ -2,6 +2,7 @@
 //===-- PtxInterpreter.cpp - Runs kernels in PTX on the CPU ---------------===//
 
 #include "test/Runtime/fakes/Ptx.h"
+#include "test/Runtime/fakes/PtxTraffic.h"
 
 #include <algorithm>
 #include <cstring>
@@ -27,8 +28,8 @@ class Machine {
 public:
   Machine(const Kernel &kernel, const uint32_t grid[3], const uint32_t block[3],
           const uint8_t *parameters, uint32_t dynamicShared,
-          const AccessCheck &check)
-      : kernel(kernel), parameters(parameters), check(check),
+          const AccessCheck &check, TrafficCounter *traffic)
+      : kernel(kernel), parameters(parameters), check(check), traffic(traffic),
         shared(kernel.sharedBytes + dynamicShared + 16) {
     std::copy(grid, grid + 3, this->grid);
     std::copy(block, block + 3, this->block);
@@ -44,8 +45,8 @@ private:
   bool step(Thread &thread, size_t number, const Instruction &one);
   uint64_t read(const Thread &thread, size_t number, const Operand &from) const;
   bool access(Thread &thread, size_t number, const Instruction &one);
-  uint8_t *resolve(Thread &thread, const Instruction &one, uint64_t address,
-                   int bytes);
+  uint8_t *resolve(Thread &thread, size_t number, const Instruction &one,
+                   uint64_t address, int bytes);
   bool shuffle(size_t begin, size_t end);
   void write(Thread &thread, const Operand &to, uint64_t bits, Type type) {
     if (to.kind == Operand::Register)
@@ -61,6 +62,7 @@ private:
   const Kernel &kernel;
   const uint8_t *parameters;
   const AccessCheck &check;
+  TrafficCounter *traffic;
   uint32_t grid[3], block[3], index[3] = {0, 0, 0};
   std::vector<uint8_t> shared;
   std::vector<Thread> threads;
@@ -113,8 +115,11 @@ bool Machine::runBlock() {
     bool isDone = true;
     for (Thread &thread : threads)
       isDone &= thread.state == State::Done;
-    if (isDone)
+    if (isDone) {
+      if (traffic)
+        traffic->endBlock();
       return true;
+    }
     for (Thread &thread : threads)
       if (thread.state == State::AtBarrier)
         thread.state = State::Running;
@@ -130,6 +135,8 @@ bool Machine::runWarp(size_t begin, size_t end) {
         return false;
       waiting += threads[i].state == State::AtShuffle;
     }
+    if (traffic)
+      traffic->endRequests();
     if (waiting == 0)
       return true;
     for (size_t i = begin; i < end; ++i)
@@ -215,7 +222,7 @@ bool Machine::runThread(Thread &thread, size_t number) {
   return true;
 }
 
-uint8_t *Machine::resolve(Thread &thread, const Instruction &one,
+uint8_t *Machine::resolve(Thread &thread, size_t number, const Instruction &one,
                           uint64_t address, int bytes) {
   Space space = one.space;
   if (address % static_cast<uint64_t>(bytes) != 0) {
@@ -230,6 +237,10 @@ uint8_t *Machine::resolve(Thread &thread, const Instruction &one,
     if (space != Space::Global)
       address &= ~TagMask;
   }
+  if (traffic && space != Space::Local)
+    traffic->access(space == Space::Shared, one.op == Op::St,
+                    static_cast<size_t>(&one - kernel.code.data()), number,
+                    address, bytes);
   if (space == Space::Shared || space == Space::Local) {
     std::vector<uint8_t> &memory =
         space == Space::Shared ? shared : thread.local;
@@ -266,7 +277,7 @@ bool Machine::access(Thread &thread, size_t number, const Instruction &one) {
     }
     return true;
   }
-  uint8_t *memory = resolve(thread, one, address, size * one.vector);
+  uint8_t *memory = resolve(thread, number, one, address, size * one.vector);
   if (!memory)
     return false;
   for (uint8_t i = 0; i < one.vector; ++i) {
@@ -375,8 +386,8 @@ bool Machine::step(Thread &thread, size_t number, const Instruction &one) {
 bool runKernel(const Kernel &kernel, const uint32_t grid[3],
                const uint32_t block[3], const uint8_t *parameters,
                uint32_t dynamicShared, const AccessCheck &check,
-               std::string &error) {
-  return Machine(kernel, grid, block, parameters, dynamicShared, check)
+               TrafficCounter *traffic, std::string &error) {
+  return Machine(kernel, grid, block, parameters, dynamicShared, check, traffic)
       .run(error);
 }
 

@@ -96,6 +96,9 @@ def test_a_training_is_saved_and_goes_on(
     assert rest.status == 0, rest.err
     report = json.loads(rest.out)
     assert (report["first_step"], report["losses"]) == (3, LOSSES[3:])
+    again = hp(*words, "--mesh", "dp=2", "--steps", 2, "--save", tmp_path / "s")
+    assert again.status == 1
+    assert "has the state of step 3 of another training, and this one begins with step 0" in again.err
 
 
 @pytest.mark.parametrize(
@@ -103,6 +106,8 @@ def test_a_training_is_saved_and_goes_on(
     [
         (("--processes", 2), "--processes is for --launcher mpi"),
         (("--launcher", "mpi", "--processes", 0), "--processes: expected a number of at least 1 but got 0"),
+        (("--stuck-after", 9), "--stuck-after is for --launcher mpi; in a local run nobody else waits"),
+        (("--launcher", "mpi", "--stuck-after", 0), "--stuck-after: expected a number of at least 1 but got 0"),
         (("--launcher", "mpi", "--trace", "t.json"), "--trace is for local runs"),
         (("--launcher", "mpi", "--device-memory", "1MiB"), "--device-memory is for local runs"),
         (("--save-every", 2), "--save-every needs --save"),

@@ -138,6 +138,35 @@ def test_a_rank_that_is_gone_ends_all_and_the_last_state_goes_on(
     assert rest["losses"] == whole["losses"][state.step :]
 
 
+@needs_mpi
+def test_a_rank_in_a_loop_without_end_ends_all(training: Training, tmp_path: Path) -> None:
+    """In the eighth step, device 2 does not come back; the state after the seventh goes on to the same losses."""
+    program, saved = training(4), tmp_path / "s"
+    rows = np.tile(np.array([0.05, 0, 0, 0], np.float32), (8, 1))
+    good = tmp_path / "good.npz"
+    with good.open("wb") as file:
+        np.savez(file, x=rows.reshape(-1))
+    rows[7, 2] = 3
+    with (tmp_path / "bad.npz").open("wb") as file:
+        np.savez(file, x=rows.reshape(-1))
+    words = ("--steps=8", f"--save={saved}", "--save-every=1", f"--data={tmp_path / 'bad.npz'}", "--stuck-after=1500")
+    begin = time.monotonic()
+    ran = subprocess.run(command(program, *words, processes=4), capture_output=True, text=True, timeout=30, check=False)
+    assert time.monotonic() - begin < 10
+    assert ran.returncode != 0
+    assert re.search(
+        r"rank 2: error: device 2: it has been in its program for 1\.5 s without a call of the runtime, after "
+        r"hp_rt_device_id; a loop of it may have no end",
+        ran.stderr,
+    )
+    for rank in (0, 1, 3):
+        assert re.search(rf"rank {rank}: error: rank 2 failed: device 2: it has been in its", ran.stderr)
+        assert re.search(rf"device {rank} waits in all_reduce sum of 1 x f32 'loss' .*, for device 2", ran.stderr)
+    assert open_state(saved).step == 7
+    rest = run(program, "--steps=1", f"--resume={saved}", f"--data={good}", processes=4)
+    assert rest["losses"] == run(program, "--steps=8", f"--data={good}")["losses"][7:]
+
+
 def test_half_a_state_is_no_state(training: Training, tmp_path: Path) -> None:
     run(training(2), "--steps", 2, "--save", tmp_path / "s")
     # A crash in the middle of the next save leaves a hidden directory, or one without its index.
@@ -178,6 +207,25 @@ def test_what_is_damaged_is_named(training: Training, tmp_path: Path) -> None:
     assert "the input x has no value; give one with --inputs or --weights" in refusal(program)
     (program / "inputs.npz").write_bytes(b"PK\3\4 nothing")
     assert "inputs.npz is damaged" in refusal(program)
+
+
+def test_what_would_be_lost_is_not_written_over(training: Training, tmp_path: Path) -> None:
+    """A directory of other files is no place for results; a training does not save among another's later steps."""
+    program = training(2)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("three years")
+    assert f"expected {mine} to be a state, or not there, but it has other files" in refusal(
+        program, f"--results={mine}"
+    )
+    assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
+    saved = tmp_path / "s"
+    run(program, "--steps", 4, "--save", saved)
+    assert "has the state of step 4 of another training, and this one begins with step 0" in refusal(
+        program, "--steps", 2, "--save", saved
+    )
+    assert [path.name for path in saved.iterdir()] == ["step-00000004"]
+    assert run(program, "--resume", saved, "--save", saved)["first_step"] == 4
 
 
 def test_usage(training: Training) -> None:

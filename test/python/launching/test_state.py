@@ -21,7 +21,7 @@ from hyperparallel.errors import RuntimeFailure
 from hyperparallel.local_parts import split_array
 from hyperparallel.plan.layouts import AxisRef, DimLayout, TensorLayout
 from hyperparallel.plan.mesh import Mesh
-from hyperparallel.state import HeldTensor, open_state, save_step, write_state
+from hyperparallel.state import HeldTensor, check_has_no_later, open_state, save_step, write_state
 
 MESH = Mesh((("a", 2), ("b", 3)))
 AXES = [(), (AxisRef("a"),), (AxisRef("b"),), (AxisRef("b"), AxisRef("a")), (AxisRef("a"), AxisRef("b"))]
@@ -81,6 +81,19 @@ def test_two_steps_are_kept_and_an_old_one_is_replaced_as_a_whole(tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000005", "step-00000012"]
     save_step(tmp_path, 12, [held("w", np.full(4, 99, np.float32), layout)])
     assert open_state(tmp_path).read("w").tolist() == [99, 99, 99, 99]
+
+
+def test_later_steps_are_of_another_training(tmp_path: Path) -> None:
+    layout = TensorLayout((DimLayout(),))
+    for step in (7, 100000000, 8):
+        save_step(tmp_path, step, [held("w", np.full(4, step, np.float32), layout)])
+    assert {path.name for path in tmp_path.iterdir()} == {"step-00000007", "step-00000008", "step-100000000"}
+    assert open_state(tmp_path).step == 100000000
+    check_has_no_later(tmp_path, 100000000)
+    with pytest.raises(
+        RuntimeFailure, match="has the state of step 100000000 of another training, and this one begins"
+    ):
+        check_has_no_later(tmp_path, 8)
 
 
 def test_a_failed_save_leaves_the_last_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

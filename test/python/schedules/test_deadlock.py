@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import random
 
+from interleavings import can_end
+
 from hyperparallel.schedules import (
     Action,
     Meet,
@@ -95,27 +97,3 @@ def test_every_planted_exchange_of_two_steps_is_judged_as_by_brute_force() -> No
         assert (find_deadlock(programs) is None) == ends
         caught += not ends
     assert 10 < caught < 60
-
-
-def can_end(programs: tuple[tuple[Action, ...], ...]) -> bool:
-    """Whether some interleaving brings all to their end, by search over states."""
-    seen: set[tuple[int, ...]] = set()
-    todo = [(0,) * len(programs)]
-    while todo:
-        state = todo.pop()
-        if state in seen:
-            continue
-        seen.add(state)
-        if all(at == len(steps) for at, steps in zip(state, programs, strict=True)):
-            return True
-        heads = {n: steps[at] for n, (at, steps) in enumerate(zip(state, programs, strict=True)) if at < len(steps)}
-        for n, action in heads.items():
-            other = heads.get(action.to) if isinstance(action, Send) else None
-            if (
-                isinstance(action, Send)
-                and isinstance(other, Receive)
-                and other.source == n
-                and other.tag == action.tag
-            ):
-                todo.append(tuple(at + (m in (n, action.to)) for m, at in enumerate(state)))
-    return False
