@@ -122,6 +122,47 @@ static LogicalResult verifyOp(Operation *op) {
   return verifyTypes(op);
 }
 
+/// An argument that is k steps old takes the next value of one that is k - 1
+/// steps old, or, for k = 1, what this step makes.
+static LogicalResult verifyStaleness(func::FuncOp main) {
+  if (main.isExternal())
+    return success();
+  auto staleness = [&](Value value) -> std::optional<int64_t> {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (!argument || argument.getOwner() != &main.getBody().front())
+      return std::nullopt;
+    auto age = main.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                  "hp.staleness");
+    return age ? std::optional(age.getInt()) : std::nullopt;
+  };
+  std::vector<Value> next(main.getNumArguments());
+  auto end = dyn_cast<func::ReturnOp>(main.getBody().back().getTerminator());
+  for (auto [index, updated] : llvm::enumerate(getUpdatedArguments(main)))
+    if (end && updated)
+      next[*updated] = end.getOperand(index);
+  for (BlockArgument argument : main.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    if (!main.getArgAttr(index, "hp.staleness"))
+      continue;
+    auto name = main.getArgAttrOfType<StringAttr>(index, "hp.name");
+    std::optional<int64_t> age = staleness(argument);
+    if (!name || !age || *age < 1)
+      return main.emitError("expected hp.staleness of argument ")
+             << index << " to be a number of steps of at least 1, on an "
+             << "argument with hp.name";
+    if (!next[index])
+      return main.emitError("expected a result to update the argument ")
+             << name << ", which is to be " << *age << " steps old";
+    int64_t given = staleness(next[index]).value_or(0);
+    if (given != *age - 1)
+      return main.emitError("expected the argument ")
+             << name << ", which is to be " << *age
+             << " steps old, to take a value that is " << *age - 1
+             << " steps old but got one of " << given;
+  }
+  return success();
+}
+
 namespace {
 struct VerifyImportedPass final
     : mlir::hyperparallel::impl::VerifyImportedPassBase<VerifyImportedPass> {
@@ -135,7 +176,7 @@ struct VerifyImportedPass final
     for (unsigned i = 0; i < main.getNumArguments(); ++i)
       if (failed(verifyArgument(main, i, names)))
         return failure();
-    if (failed(verifyUpdates(main)))
+    if (failed(verifyUpdates(main)) || failed(verifyStaleness(main)))
       return failure();
     WalkResult result = getOperation().walk([](Operation *op) {
       return failed(verifyOp(op)) ? WalkResult::interrupt()

@@ -12,7 +12,9 @@ def VerifyImportedPass : Pass<"hp-verify-imported", "ModuleOp"> {
     After phase 0: only the dialects that the compiler reads, tensors of static
     shape, an entry function, and `hp.role`s that mean something, each on a named
     argument (`hp.name`), no name twice. A result with `hp.updates` is the next
-    value of the argument of that name, and has its type.
+    value of the argument of that name, and has its type. An argument with
+    `hp.staleness = k` is a value of k steps ago: its next value is an argument of
+    staleness k - 1, or, for k = 1, made in this step.
   }];
   let options = [
     Option<"entry", "entry", "std::string", "\"main\"", "The entry function">,

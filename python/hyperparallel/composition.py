@@ -136,12 +136,19 @@ class Member:
                 self.state[result.updates] = value
         return given
 
-    def follow(self, source: Member) -> None:
+    def follow(self, source: Member, *, late: int = 0) -> None:
         """From here on this program's parameters and buffers are those that ``source`` now has under the same names.
 
+        Args:
+            source: Another program.
+            late: They are those that ``source`` had so many steps ago (the bound on staleness): in the first steps, this
+                program's own. What makes them and what takes them no longer wait for each other.
+
         Raises:
-            CompilationError: If ``source`` lacks one, or has it in another type.
+            CompilationError: If ``source`` lacks one, or has it in another type, or ``late`` is below 0.
         """
+        if late < 0:
+            raise CompilationError(f"{self.name} cannot follow {source.name} {late} steps late; expected 0 or more")
         for entry in self.model.arguments:
             if entry.role not in (Role.PARAMETER, Role.BUFFER):
                 continue
@@ -152,6 +159,9 @@ class Member:
                 raise CompilationError(
                     f"{self.name} cannot follow {source.name}: {entry.name} is {_kind(entry)} here and {value.kind} there"
                 )
+            if late > 0:
+                own = self.model.weight(entry.name)
+                value = self._composition.delayed(f"{self.name}.{entry.name}.late", value, own, steps=late)
             self.state[entry.name] = value
 
 

@@ -17,6 +17,7 @@ from hyperparallel.enums import Role
 from hyperparallel.execute import run_compiled
 from hyperparallel.frontend.artifact import ArgumentInfo, ImportedModel, ResultInfo
 from hyperparallel.plan import Plan
+from hyperparallel.simulator import simulate_file
 
 torch = pytest.importorskip("torch")
 
@@ -133,3 +134,53 @@ def test_a_loop_of_four_groups(tmp_path: Path) -> None:
     np.testing.assert_allclose(run.results["loss"], (error * error).detach().numpy(), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(run.results["learner.w"], policy.detach().numpy(), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(run.results["actor.w"], policy.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_an_actor_that_lags_behind_its_learner(late: int, tmp_path: Path) -> None:
+    """The actor samples with weights of ``late`` steps ago, on a group of its own, and does not wait for the learner."""
+    step = Composition("lagging")
+    actor, learner = step.program("actor", product(POLICY)), step.program("learner", descent())
+    x = step.input("prompts", actor.argument("x"))
+    made = actor(x=x)["y"]
+    # What is learned from is what was made in the step before.
+    seen = step.delayed("samples", made, np.zeros((4, 3), np.float32), steps=max(late, 1))
+    step.result("loss", learner(x=x, r=seen)["loss"])
+    actor.follow(learner, late=late)
+    model = step.build()
+    assert [f"hp.staleness = {age} : i64" in model.mlir for age in (1, 2)] == [True, late == 2]
+    plan = Plan(groups={"a": "dp=1", "b": "dp=2"}, stages={"a": "actor", "b": "learner"}, preset="data_parallel")
+    program = compile_model(model, plan, None, tmp_path / "program")
+    values = {a.name: model.weight(a.name) for a in model.arguments if a.role is not Role.INPUT}
+    run = run_compiled(program, {"prompts": PROMPTS, **values}, repeat=5)
+
+    acting, weights = [POLICY] * (late + 1), POLICY
+    queue = [np.zeros((4, 3), np.float32)] * max(late, 1)
+    losses = np.zeros(0)
+    for _ in range(5):
+        queue.append(PROMPTS @ acting[0])
+        error = queue.pop(0)
+        losses = error * error
+        weights = weights - np.float32(RATE) * PROMPTS.T @ error
+        acting = [*acting[1:], weights]
+    np.testing.assert_allclose(run.results["loss"], losses, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run.results["learner.w"], weights, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run.results["actor.w"], acting[0], rtol=1e-5, atol=1e-6)
+
+
+def test_who_takes_what_is_old_waits_for_nobody(tmp_path: Path) -> None:
+    """With samples and weights of the step before, both groups work at once."""
+    seconds: list[float] = []
+    for late in (0, 1):
+        step = Composition("both")
+        actor, learner = step.program("actor", product(POLICY)), step.program("learner", descent())
+        x = step.input("prompts", actor.argument("x"))
+        made = actor(x=x)["y"]
+        if late:
+            made = step.delayed("samples", made, np.zeros((4, 3), np.float32), steps=late)
+        step.result("loss", learner(x=x, r=made)["loss"])
+        actor.follow(learner, late=late)
+        plan = Plan(groups={"a": "dp=1", "b": "dp=1"}, stages={"a": "actor", "b": "learner"})
+        compile_model(step.build(), plan, None, tmp_path / f"{late}", target="none", machine="h200-node")
+        seconds.append(simulate_file(tmp_path / f"{late}").seconds)
+    assert seconds[1] < 0.7 * seconds[0], seconds

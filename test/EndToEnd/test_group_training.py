@@ -43,11 +43,6 @@ CASES: dict[str, tuple[str, Plan, dict[str, Any]]] = {
         Plan(mesh="pp=2", stages=4, schedule="interleaved_1f1b"),
         {**TINY, "microbatches": 3},
     ),
-    "four groups in turns, interleaved": (
-        "gpt2_train.py",
-        Plan(mesh="pp=4", stages=8, schedule="interleaved_1f1b"),
-        {**TINY, "layers": 8, "microbatches": 6},
-    ),
     "two stages, batch split, clipped": (
         "gpt2_train.py",
         Plan(mesh="pp=2,dp=2", preset="fsdp", schedule="1f1b"),

@@ -76,3 +76,25 @@ func.func @main(%x: tensor<4xf32> {hp.name = "x"})
     -> (tensor<4xf32> {hp.updates = "x"}, tensor<4xf32> {hp.updates = "x"}) {
   return %x, %x : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// expected-error @below {{expected a result to update the argument "c", which is to be 1 steps old}}
+func.func @main(%c: tensor<4xf32> {hp.name = "c", hp.staleness = 1 : i64}) -> tensor<4xf32> {
+  return %c : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{expected the argument "c", which is to be 2 steps old, to take a value that is 1 steps old but got one of 0}}
+func.func @main(%c: tensor<4xf32> {hp.name = "c", hp.staleness = 2 : i64}) -> (tensor<4xf32> {hp.updates = "c"}) {
+  %0 = arith.addf %c, %c : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{expected hp.staleness of argument 0 to be a number of steps of at least 1}}
+func.func @main(%c: tensor<4xf32> {hp.name = "c", hp.staleness = 0 : i64}) -> (tensor<4xf32> {hp.updates = "c"}) {
+  return %c : tensor<4xf32>
+}

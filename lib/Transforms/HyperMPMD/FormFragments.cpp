@@ -13,7 +13,9 @@
 //      from above: nothing but arguments behind it: free. Makes more bytes than
 //      it reads, and one other group uses it: the first place that does. Else:
 //      the last place that made one of its operands.
-//      Sums over several groups are regrouped before (GroupSums.h).
+//      Before, sums over several groups are regrouped (GroupSums.h), and what
+//      functions make of constants and inputs alone is taken out of them
+//      (FreeResults.h).
 //   2. Rounds: an op that reads what a later place made begins another round,
 //      so that edges never go back: (round, place) is one fragment, and in this
 //      order fragments never wait for one after them.
@@ -22,6 +24,7 @@
 // Cost: O(ops), but for ops that are made several times.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/HyperMPMD/EntryProgram.h"
+#include "lib/Transforms/HyperMPMD/FreeResults.h"
 #include "lib/Transforms/HyperMPMD/GroupSums.h"
 #include "lib/Transforms/HyperMPMD/Passes.h"
 #include "lib/Transforms/HyperMPMD/StagePlan.h"
@@ -405,6 +408,7 @@ struct FormFragmentsPass
     if (failed(stages))
       return signalPassFailure();
     numSums = groupSums(*main, *stages);
+    numFree = freeResults(*main, *stages);
     Placement placement(*main, *stages);
     if (failed(placement.run()))
       return signalPassFailure();

@@ -16,11 +16,11 @@
 // Cost: linear in the ops.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/HyperMPMD/GroupSums.h"
+#include "lib/Transforms/HyperMPMD/FunctionParts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::hyperparallel;
@@ -86,9 +86,6 @@ static BlockArgument addedArgument(func::FuncOp function, Value returned) {
   return {};
 }
 
-using CallsByFunction =
-    llvm::MapVector<func::FuncOp, SmallVector<func::CallOp>>;
-
 /// The functions of one block that backward calls.
 static CallsByFunction backwardCalls(func::FuncOp main) {
   SymbolTable symbols(main->getParentOfType<ModuleOp>());
@@ -124,27 +121,6 @@ static void peelSums(const CallsByFunction &calls) {
         part.replaceAllUsesExcept(whole, whole.getDefiningOp());
       }
     }
-  }
-}
-
-/// Operands of calls that the callee does not read keep others alive, and would
-/// be moved: the argument goes.
-static void dropUnreadArguments(func::FuncOp main,
-                                const CallsByFunction &calls) {
-  for (auto [function, callers] : calls) {
-    if (!function.isPrivate())
-      continue;
-    auto uses =
-        SymbolTable::getSymbolUses(function, main->getParentOfType<ModuleOp>());
-    if (!uses || size_t(llvm::range_size(*uses)) != callers.size())
-      continue;
-    llvm::BitVector unread(function.getNumArguments());
-    for (BlockArgument argument : function.getArguments())
-      unread[argument.getArgNumber()] = argument.use_empty();
-    if (unread.none() || failed(function.eraseArguments(unread)))
-      continue;
-    for (func::CallOp call : callers)
-      call->eraseOperands(unread);
   }
 }
 

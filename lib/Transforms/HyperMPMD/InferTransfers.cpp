@@ -6,9 +6,11 @@
 // the group.
 //
 //   1. An argument whose next value a result is (hp.updates) lives on the group
-//      that reads it, or, if several do, on the one that makes this result; any
-//      other lives wherever it is read. A next value that is made elsewhere
-//      (the weights of an actor, by a learner) is brought there.
+//      that reads it, or, if none or several do, on the one that makes this
+//      result; one that takes over what another argument held (a value of some
+//      steps ago) lives with that one. Any other lives wherever it is read. A
+//      next value that is made elsewhere (the weights of an actor, by a
+//      learner) is brought there.
 //   2. For each value, and each group that reads it and does not have it: one
 //      transfer, behind what makes the value (for an argument, before the first
 //      fragment), which all reads on that group share.
@@ -79,6 +81,8 @@ LogicalResult InferTransfersPass::placeArguments(func::FuncOp main) {
     if (auto name = main.getArgAttrOfType<StringAttr>(i, "hp.name"))
       names[name.getValue()] = i;
   Operation *terminator = main.getBody().front().getTerminator();
+  DenseMap<Value, Value> next;
+  DenseMap<Value, unsigned> results;
   for (unsigned i = 0; i < main.getNumResults(); ++i) {
     auto name = main.getResultAttrOfType<StringAttr>(i, "hp.updates");
     if (!name)
@@ -88,11 +92,28 @@ LogicalResult InferTransfersPass::placeArguments(func::FuncOp main) {
       return main.emitError("result ")
              << i << " updates " << name << ", which is no argument";
     Value updated = main.getArgument(argument->second);
+    next[updated] = terminator->getOperand(i);
+    results[updated] = i;
     StringAttr home = getOnlyReader(updated);
     if (!home)
       home = getMakingGroup(terminator->getOperand(i));
     if (home)
       destinations[i] = homes[updated] = home;
+  }
+  // What is handed on from argument to argument, and read by nobody.
+  auto first = StringAttr::get(&getContext(),
+                               getTopology(main).getGroups().front().getName());
+  for (BlockArgument argument : main.getArguments()) {
+    SmallVector<Value> chain;
+    Value at = argument;
+    while (next.contains(at) && !homes.contains(at) &&
+           chain.size() <= next.size()) {
+      chain.push_back(at);
+      at = next.lookup(at);
+    }
+    StringAttr home = homes.lookup(at);
+    for (Value link : chain)
+      destinations[results.lookup(link)] = homes[link] = home ? home : first;
   }
   return success();
 }

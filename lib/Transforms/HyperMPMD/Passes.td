@@ -109,7 +109,9 @@ def FormFragmentsPass : Pass<"hypermpmd-form-fragments", "ModuleOp"> {
     depends on arguments alone is made anew in every fragment that reads it;
     what makes more bytes than it reads is made where it is used; everything else
     where the last of its operands is made. A sum whose terms several groups make
-    (gradients of a tied weight, over microbatches) is taken on each group first.
+    (gradients of a tied weight, over microbatches) is taken on each group first. What a
+    called function makes of constants and inputs alone (a causal mask), and other
+    groups read, becomes a function of its own, which is called wherever it is read.
   }];
   let options = [
     Option<"plan", "plan", "std::string", "\"\"",
@@ -119,6 +121,7 @@ def FormFragmentsPass : Pass<"hypermpmd-form-fragments", "ModuleOp"> {
     Statistic<"numFragments", "fragments", "Fragments that were made">,
     Statistic<"numCloned", "cloned", "Ops that were made anew for another fragment">,
     Statistic<"numPlaced", "placed", "Ops that the plan does not speak of">,
+    Statistic<"numFree", "free", "Results of functions that are made wherever they are read">,
     Statistic<"numSums", "sums", "Sums over several groups that were regrouped">,
   ];
   let dependentDialects = ["::mlir::hyperparallel::hypermpmd::HyperMPMDDialect",

@@ -16,6 +16,7 @@
 // Cost: linear in the functions, once for each, and in the calls.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/HyperMPMD/EntryProgram.h"
+#include "lib/Transforms/HyperMPMD/FunctionParts.h"
 #include "lib/Transforms/HyperMPMD/Passes.h"
 
 #include "llvm/ADT/BitVector.h"
@@ -72,63 +73,9 @@ static bool feedsBackward(Value value, DenseMap<Value, bool> &known) {
   return feeds;
 }
 
-static SmallVector<Value> readValues(Operation *op) {
-  SmallVector<Value> values;
-  op->walk([&](Operation *inner) {
-    llvm::append_range(values, inner->getOperands());
-  });
-  return values;
-}
-
-/// The ops of the body that the values need.
-static llvm::SmallPtrSet<Operation *, 32> sliceOf(Block &body,
-                                                  ArrayRef<Value> values) {
-  llvm::SmallPtrSet<Operation *, 32> slice;
-  SmallVector<Value> open(values);
-  while (!open.empty()) {
-    Operation *maker = open.pop_back_val().getDefiningOp();
-    if (maker)
-      maker = body.findAncestorOpInBlock(*maker);
-    if (maker && slice.insert(maker).second)
-      llvm::append_range(open, readValues(maker));
-  }
-  return slice;
-}
-
 static bool isFree(Operation *op) {
   return op->hasTrait<OpTrait::ConstantLike>() ||
          op->getName().getStringRef() == "tensor.empty";
-}
-
-/// A private function beside `original`, of the arguments and results given,
-/// with the ops of `body` that `keep` wants.
-static func::FuncOp makePart(func::FuncOp original, StringRef suffix,
-                             ArrayRef<Value> arguments, ArrayRef<Value> results,
-                             function_ref<bool(Operation *)> keep) {
-  OpBuilder builder(original);
-  SmallVector<Type> inputs, outputs;
-  for (Value value : arguments)
-    inputs.push_back(value.getType());
-  for (Value value : results)
-    outputs.push_back(value.getType());
-  auto part = func::FuncOp::create(builder, original.getLoc(),
-                                   (original.getSymName() + suffix).str(),
-                                   builder.getFunctionType(inputs, outputs));
-  part.setPrivate();
-  Block *block = part.addEntryBlock();
-  IRMapping mapping;
-  for (auto [value, argument] :
-       llvm::zip_equal(arguments, block->getArguments()))
-    mapping.map(value, argument);
-  builder.setInsertionPointToEnd(block);
-  for (Operation &op : original.getBody().front().without_terminator())
-    if (keep(&op))
-      builder.clone(op, mapping);
-  SmallVector<Value> returned;
-  for (Value value : results)
-    returned.push_back(mapping.lookup(value));
-  func::ReturnOp::create(builder, original.getLoc(), returned);
-  return part;
 }
 
 Halves SplitBackwardPass::split(func::FuncOp function,

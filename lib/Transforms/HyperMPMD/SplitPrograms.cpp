@@ -49,6 +49,7 @@ private:
   FailureOr<Value> get(GroupProgram &program, Value value, Operation *reader);
   LogicalResult write(FragmentOp fragment);
   LogicalResult write(TransferOp transfer);
+  bool isOn(StringAttr group, StringAttr name);
   LogicalResult finish();
   void copyCallees(GroupProgram &program);
 
@@ -56,6 +57,7 @@ private:
   func::FuncOp main;
   llvm::MapVector<StringAttr, GroupProgram> programs;
   DenseMap<std::pair<StringAttr, StringAttr>, int64_t> tags;
+  DenseMap<StringAttr, unsigned> argumentNumbers;
 };
 } // namespace
 
@@ -150,6 +152,17 @@ LogicalResult Splitter::write(TransferOp transfer) {
   return success();
 }
 
+/// Whether the argument of that name is.
+bool Splitter::isOn(StringAttr group, StringAttr name) {
+  if (argumentNumbers.empty())
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      if (auto own = main.getArgAttrOfType<StringAttr>(i, "hp.name"))
+        argumentNumbers[own] = i;
+  auto found = argumentNumbers.find(name);
+  return found != argumentNumbers.end() &&
+         llvm::is_contained(getArgumentGroups(main, found->second), group);
+}
+
 LogicalResult Splitter::finish() {
   Operation *terminator = main.getBody().front().getTerminator();
   DenseMap<StringAttr, SmallVector<Value>> results;
@@ -164,6 +177,12 @@ LogicalResult Splitter::finish() {
         get(programs.find(group)->second, value, terminator);
     if (failed(there))
       return failure();
+    auto updated = main.getResultAttrOfType<StringAttr>(index, "hp.updates");
+    if (updated && !isOn(group, updated))
+      return main.emitError("expected the argument ")
+             << updated << " to be on the group " << group
+             << ", where its next value is; run hypermpmd-infer-transfers "
+                "first";
     results[group].push_back(*there);
   }
   for (auto &[group, program] : programs)

@@ -143,3 +143,34 @@ module attributes {hypermpmd.topology = #t} {
     return %c, %d : tensor<2xf32>, tensor<2xf32>
   }
 }
+
+// -----
+
+// What a makes is read on b two steps later: the value on its way lives with a, and what moves is a step old. Two arguments
+// that only change places live on the first group.
+module attributes {hypermpmd.topology = #hypermpmd.topology<"a" = <["tp"=1]>, "b" = <["tp"=1]>>} {
+  // CHECK-LABEL: func.func @main(
+  // CHECK-SAME: %[[C1:[^:]*]]: tensor<2xf32> {hp.name = "c.1", hypermpmd.groups = ["a"]}
+  // CHECK-SAME: hp.name = "c", hypermpmd.groups = ["b"]
+  // CHECK-SAME: hp.name = "p", hypermpmd.groups = ["a"]
+  // CHECK-SAME: hp.name = "q", hypermpmd.groups = ["a"]
+  // CHECK: %[[OLD:.*]] = hypermpmd.transfer %[[C1]] from "a" to "b"
+  // CHECK-NOT: hypermpmd.transfer
+  // CHECK: return %{{.*}}, %{{.*}}, %[[OLD]],
+  func.func @main(%c1: tensor<2xf32> {hp.name = "c.1"}, %c: tensor<2xf32> {hp.name = "c"}, %p: tensor<2xf32> {hp.name = "p"},
+                  %q: tensor<2xf32> {hp.name = "q"})
+      -> (tensor<2xf32>, tensor<2xf32> {hp.updates = "c.1"}, tensor<2xf32> {hp.updates = "c"}, tensor<2xf32> {hp.updates = "p"},
+          tensor<2xf32> {hp.updates = "q"}) {
+    %a = hypermpmd.fragment on "a" forward () : () -> tensor<2xf32> {
+      %s = arith.constant dense<1.0> : tensor<2xf32>
+      %t = math.exp %s : tensor<2xf32>
+      hypermpmd.yield %t : tensor<2xf32>
+    }
+    %b = hypermpmd.fragment on "b" forward (%c) : (tensor<2xf32>) -> tensor<2xf32> {
+    ^bb0(%in: tensor<2xf32>):
+      %s = math.exp %in : tensor<2xf32>
+      hypermpmd.yield %s : tensor<2xf32>
+    }
+    return %b, %a, %c1, %q, %p : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+  }
+}

@@ -39,3 +39,13 @@ module attributes {hypermpmd.topology = #hypermpmd.topology<"a" = <["tp"=1]>, "b
     return
   }
 }
+
+// -----
+
+module attributes {hypermpmd.topology = #hypermpmd.topology<"a" = <["tp"=1]>, "b" = <["tp"=1]>>} {
+  // expected-error @below {{expected the argument "x" to be on the group "b", where its next value is; run hypermpmd-infer-transfers first}}
+  func.func @main(%x: tensor<2xf32> {hp.name = "x", hypermpmd.groups = ["a"]}, %y: tensor<2xf32> {hypermpmd.groups = ["b"]})
+      -> (tensor<2xf32> {hp.updates = "x", hypermpmd.group = "b"}) {
+    return %y : tensor<2xf32>
+  }
+}

@@ -182,6 +182,11 @@ def _other_parameters(step: Composition) -> None:
     actor.follow(step.program("empty", ImportedModel("empty", "func.func @main() { return }", (), ())))
 
 
+def _early(step: Composition) -> None:
+    actor = step.program("actor", _product())
+    actor.follow(step.program("learner", _decay()), late=-1)
+
+
 def _empty(step: Composition) -> None:
     step.input("x", TensorKind((1,), "f32"))
     step.build()
@@ -201,6 +206,7 @@ def _empty(step: Composition) -> None:
         (_no_delay, "channel d: expected a delay of one step or more but got 0"),
         (_other_initial, r"channel d: expected an initial value of f32\[1\] but got float32\[2\]"),
         (_other_parameters, "actor cannot follow empty, which has no w"),
+        (_early, "actor cannot follow learner -1 steps late; expected 0 or more"),
         (_empty, r"composition bad has no result; name one with result\(\)"),
     ],
 )
