@@ -401,14 +401,16 @@ def OutlineOperators : Pass<"hp-outline-operators", "mlir::ModuleOp"> {
   let dependentDialects = ["mlir::func::FuncDialect"];
 }
 
-def WidenOperands : Pass<"hp-widen-operands", "mlir::ModuleOp"> {
-  let summary = "Makes the operands of products as wide as their results";
+def UnifyProductTypes : Pass<"hp-unify-product-types", "mlir::ModuleOp"> {
+  let summary = "Gives the operands and the result of a product one element type";
   let description = [{
-    For libraries whose products give the type that they are given: f16 and bf16
-    operands of a contraction with a result in f32 are widened by ops of their own,
-    on tensors, so that the copies are in every plan of memory.
+    For libraries whose products give the type that they are given, with sums in f32.
+    On tensors: where all that is done with a sum of f16 or bf16 in f32 is to round it
+    to that type, the product gives it so. The operands of others are widened by ops
+    of their own, so that the copies are in every plan of memory.
   }];
   let statistics = [
+    Statistic<"numNarrowed", "num-narrowed", "Products that round their result">,
     Statistic<"numWidened", "num-widened", "Operands that are widened before">
   ];
   let dependentDialects = [

@@ -81,7 +81,7 @@ void buildLowerToFragmentsPipeline(OpPassManager &manager) {
   attention.equalWidths = true;
   manager.addPass(createFormAttention(attention));
   manager.addPass(createOutlineOperators()); // softmax that is in none
-  manager.addPass(createWidenOperands());
+  manager.addPass(createUnifyProductTypes());
   addBufferPasses(manager, KernelKind::Fragments);
   manager.addPass(createLaunchDeviceKernels());
   addLoopPasses(manager);

@@ -12,8 +12,9 @@
 //   1. A constant is uploaded to a buffer where it is read. One of a single
 //      number stays, where only linalg ops read it.
 //      A number that is known when the program runs is written to a buffer.
-//   2. Attention, and reads and sums at computed places, are operators
-//      (CallAttention.cpp, SplitGathers.cpp, ScatterLoops.cpp).
+//   2. Attention, places of greatest elements, and reads and sums at computed
+//      places, are operators (CallAttention.cpp, CallArgmax.cpp,
+//      SplitGathers.cpp, ScatterLoops.cpp).
 //   3. What moves elements and computes nothing, between buffers of which one
 //      has gaps or is visited in another order, is a copy by an operator; of
 //      whole buffers, a permutation.
@@ -385,6 +386,7 @@ struct CallLibraryPass : impl::CallLibraryBase<CallLibraryPass> {
     if (failed(callAttention(function, library)))
       return failure();
     callScatters(function, library);
+    callArgmax(function, library);
     placeNumbers(function, library);
     placeConstants(function, library);
     if (failed(splitGathers(function, library)))
@@ -397,6 +399,14 @@ struct CallLibraryPass : impl::CallLibraryBase<CallLibraryPass> {
     for (LinalgOp op : ops) {
       if (moveByLibrary(op, library))
         continue;
+      // Windows are sums of loops, which operands are ordered by.
+      if (!isa<linalg::GenericOp>(op) &&
+          !llvm::all_of(op.getIndexingMapsArray(), isInOrder)) {
+        IRRewriter rewriter(op);
+        if (auto general = linalg::generalizeNamedOp(rewriter, op);
+            succeeded(general))
+          op = *general;
+      }
       if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation())) {
         orderLoops(generic);
         for (OpOperand &operand : generic->getOpOperands())

@@ -37,7 +37,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -297,28 +296,14 @@ bool ChooseOperatorsPass::decide(Site &site, ArrayRef<KernelGroup> groups,
   return isOperator;
 }
 
-/// A reduction alone, and the fill of what it adds to, if nobody uses that,
-/// or has a view of it, in between.
+/// A reduction alone, and the fill of what it adds to.
 static std::optional<KernelGroup> withFill(const KernelGroup &group) {
   LinalgOp op = group.members.front().op;
   if (group.members.size() != 1 || op.getNumReductionLoops() == 0 ||
       op.getNumDpsInits() != 1)
     return std::nullopt;
-  Value init = op.getDpsInits()[0];
-  linalg::FillOp fill;
-  for (Operation *user : init.getUsers())
-    if (auto found = dyn_cast<linalg::FillOp>(user);
-        found && found->getBlock() == op->getBlock() &&
-        found->isBeforeInBlock(op) && (!fill || fill->isBeforeInBlock(found)))
-      fill = found;
-  if (!fill || getBufferRoot(init) != init ||
-      llvm::any_of(init.getUsers(), [&](Operation *user) {
-        Operation *inBlock = op->getBlock()->findAncestorOpInBlock(*user);
-        return inBlock && inBlock != fill && inBlock != op &&
-               inBlock->isBeforeInBlock(op) &&
-               (fill->isBeforeInBlock(inBlock) ||
-                isa<ViewLikeOpInterface>(user));
-      }))
+  linalg::FillOp fill = findFill(op, op.getDpsInits()[0]);
+  if (!fill)
     return std::nullopt;
   return KernelGroup{
       {{cast<LinalgOp>(fill.getOperation()), {}}, group.members.front()}};

@@ -69,6 +69,7 @@ static bool writes(StringRef operation, size_t buffer, size_t count) {
   size_t written = llvm::StringSwitch<size_t>(operation)
                        .Case("check", 0)
                        .Case("rms_norm", 2)
+                       .Case("max_dim", 2)
                        .Case("layer_norm", 3)
                        .Case("attention", 3)
                        .Default(1);

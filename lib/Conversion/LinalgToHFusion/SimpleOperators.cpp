@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -81,8 +82,7 @@ static SmallVector<int64_t> getExtents(LinalgOp op) {
   return extents.empty() ? SmallVector<int64_t>{1} : extents;
 }
 
-/// The operand, with a dimension for each loop.
-static std::optional<LibraryView> viewByLoops(LinalgOp op, OpOperand &operand) {
+std::optional<LibraryView> viewByLoops(LinalgOp op, OpOperand &operand) {
   auto type = dyn_cast<MemRefType>(operand.get().getType());
   if (!type || !isContiguous(type) ||
       operand.get().getDefiningOp<memref::GetGlobalOp>())
@@ -104,6 +104,25 @@ static std::optional<LibraryView> viewByLoops(LinalgOp op, OpOperand &operand) {
   if (elements != type.getNumElements())
     return std::nullopt;
   return packedView(operand.get(), sizes);
+}
+
+linalg::FillOp findFill(LinalgOp op, Value init) {
+  linalg::FillOp fill;
+  for (Operation *user : init.getUsers())
+    if (auto found = dyn_cast<linalg::FillOp>(user);
+        found && found->getBlock() == op->getBlock() &&
+        found->isBeforeInBlock(op) && (!fill || fill->isBeforeInBlock(found)))
+      fill = found;
+  if (!fill || getBufferRoot(init) != init ||
+      llvm::any_of(init.getUsers(), [&](Operation *user) {
+        Operation *inBlock = op->getBlock()->findAncestorOpInBlock(*user);
+        return inBlock && inBlock != fill && inBlock != op &&
+               inBlock->isBeforeInBlock(op) &&
+               (fill->isBeforeInBlock(inBlock) ||
+                isa<ViewLikeOpInterface>(user));
+      }))
+    return {};
+  return fill;
 }
 
 /// A number as a word: the bits of a double, or an integer.

@@ -24,6 +24,14 @@ struct SimpleOperator {
 /// from its neutral element.
 std::optional<SimpleOperator> matchSimpleOperator(const KernelGroup &group);
 
+/// The fill of what a reduction adds to, if nobody uses that, or has a view of
+/// it, in between; null if there is none.
+linalg::FillOp findFill(linalg::LinalgOp op, Value init);
+
+/// A contiguous operand, with a dimension for each loop, in their order: of
+/// size 1 where the loop does not move it. None if it is none.
+std::optional<LibraryView> viewByLoops(linalg::LinalgOp op, OpOperand &operand);
+
 void callSimpleOperator(OpBuilder &builder, Location loc,
                         const SimpleOperator &simple, LibraryCalls &library);
 

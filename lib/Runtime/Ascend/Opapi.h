@@ -85,6 +85,9 @@ constexpr int8_t KeepType = 0;
      char *, int64_t, int64_t, int64_t, const TensorHandle *,                  \
      const TensorHandle *, const TensorHandle *, const TensorHandle *,         \
      uint64_t *, ExecutorHandle **))                                           \
+  X(aclnnMaxDim, maxDim,                                                       \
+    (const TensorHandle *, int64_t, bool, TensorHandle *, TensorHandle *,      \
+     uint64_t *, ExecutorHandle **))                                           \
   X(aclnnCast, cast,                                                           \
     (const TensorHandle *, int, TensorHandle *, uint64_t *,                    \
      ExecutorHandle **))                                                       \

@@ -16,6 +16,8 @@
 //   target),
 //               then the bits of the scale; batch, heads, rows, columns. The
 //               mask is added behind the scale.
+//   max_dim     (source, greatest elements, their places), then the dimension,
+//               which stays
 //   cast        (source, target)
 //   sum, max, min (source, target), then the dimensions, which stay
 //   abs, add, … (sources, target): elements; of `…_scalar`, then the number:
@@ -156,6 +158,9 @@ hp_status runWhole(const Call &call) {
                            tensors[2], call.one);
   if (call.is("softmax", 2, 1))
     return HP_RUN_OPERATOR(device, stream, softmax, tensors[0], -1, tensors[1]);
+  if (call.is("max_dim", 3, 1))
+    return HP_RUN_OPERATOR(device, stream, maxDim, tensors[0], call.numbers[0],
+                           true, tensors[1], tensors[2]);
   if (call.is("cast", 2, 0))
     return HP_RUN_OPERATOR(device, stream, cast, tensors[0],
                            dataTypeOf(call.lastDtype), tensors[1]);

@@ -394,6 +394,37 @@ FAKE int aclnnAminGetWorkspaceSize(const TensorHandle *self,
 }
 RUN(aclnnAmin)
 
+FAKE int aclnnMaxDimGetWorkspaceSize(const TensorHandle *self, int64_t dim,
+                                     bool keeps, TensorHandle *out,
+                                     TensorHandle *places, uint64_t *size,
+                                     ExecutorHandle **executor) {
+  auto shape = self ? reducedShape(*self, {{dim}}) : std::nullopt;
+  if (!shape || !keeps || !out || !places || out->sizes != *shape ||
+      places->sizes != *shape || out->type != self->type ||
+      !isFloat(self->type) || places->type != ascend::Int64)
+    return refuse("aclnnMaxDim: shapes, a dimension or element types that do "
+                  "not fit");
+  return plan(
+      "aclnnMaxDim", 4096, {self}, {out, places},
+      [=] {
+        forEach(out->sizes, [&](const Index &index) {
+          Index at = index;
+          float most = -Infinite;
+          int64_t place = 0;
+          for (at[dim] = 0; at[dim] < self->sizes[dim]; ++at[dim])
+            if (float x = load(placeOf(*self, at), self->type); x > most) {
+              most = x;
+              place = at[dim];
+            }
+          store(placeOf(*out, index), out->type, most);
+          storeWhole(placeOf(*places, index), places->type, place);
+        });
+        return std::string();
+      },
+      size, executor);
+}
+RUN(aclnnMaxDim)
+
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//

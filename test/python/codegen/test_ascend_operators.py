@@ -296,3 +296,90 @@ def test_neighbours_share_a_fragment(execute: Execute, tmp_path: Path) -> None:
         1,
         {"softmax: fragment, shares launches and trips to memory with other ops": 1},
     )
+
+
+def product(result: str, left: str, right: str, maps: Sequence[str], shapes: Sequence[str], element: str) -> str:
+    """A contraction over the last of five loops into zeros.
+
+    Args:
+        result: Its name.
+        left: An operand.
+        right: The other one.
+        maps: Of the operands, and of the result.
+        shapes: The same.
+        element: Of all of them.
+    """
+    types = [f"tensor<{shape}x{element}>" for shape in shapes]
+    return f"""
+      %{result}_empty = tensor.empty() : {types[2]}
+      %{result}_init = linalg.fill ins(%zero : {element}) outs(%{result}_empty : {types[2]}) -> {types[2]}
+      %{result} = linalg.generic {{indexing_maps = [{", ".join(f"affine_map<(b, h, m, n, k) -> ({one})>" for one in maps)}],
+          iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}}
+          ins({left}, {right} : {types[0]}, {types[1]}) outs(%{result}_init : {types[2]}) {{
+      ^bb0(%a: {element}, %b: {element}, %c: {element}):
+        %times = arith.mulf %a, %b : {element}
+        %plus = arith.addf %c, %times : {element}
+        linalg.yield %plus : {element}
+      }} -> {types[2]}"""
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention(masked: bool, execute: Execute, tmp_path: Path) -> None:
+    """Two products around a softmax, of operands whose heads are not their first dimension."""
+    q, k, v = (numbers(2, rows, 4, 16, seed=seed) - 1 for seed, rows in enumerate((3, 8, 8)))
+    mask = np.where(numbers(3, 8, seed=3) < 1, np.float32(-3e38), np.float32(0))
+    scores = "tensor<2x4x3x8xf32>"
+    body = (
+        "%zero = arith.constant 0.0 : f32\n%lowest = arith.constant 0xFF800000 : f32\n%scale = arith.constant 2.5e-01 : f32"
+        + product(
+            "s", "%q", "%k", ("b, m, h, k", "b, n, h, k", "b, h, m, n"), ("2x3x4x16", "2x8x4x16", "2x4x3x8"), "f32"
+        )
+    )
+    ids = "affine_map<(b, h, m, n) -> (b, h, m, n)>"
+    mask_map = "affine_map<(b, h, m, n) -> (m, n)>, " if masked else ""
+    body += f"""
+      %t_empty = tensor.empty() : {scores}
+      %t = linalg.generic {{indexing_maps = [{ids}, {mask_map}{ids}],
+          iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+          ins(%s{", %mask" if masked else ""} : {scores}{", tensor<3x8xf32>" if masked else ""}) outs(%t_empty : {scores}) {{
+      ^bb0(%a: f32, {"%b: f32, " if masked else ""}%o: f32):
+        {"%x" if masked else "%r"} = arith.mulf %a, %scale : f32
+        {"%r = arith.addf %x, %b : f32" if masked else ""}
+        linalg.yield %r : f32
+      }} -> {scores}"""
+    for result, of, combiner, start in (("most", "%t", "maximumf", "%lowest"), ("total", "%power", "addf", "%zero")):
+        reduce = f"""
+      %{result}_empty = tensor.empty() : tensor<2x4x3x1xf32>
+      %{result}_init = linalg.fill ins({start} : f32) outs(%{result}_empty : tensor<2x4x3x1xf32>) -> tensor<2x4x3x1xf32>
+      %{result} = linalg.generic {{indexing_maps = [{ids}, affine_map<(b, h, m, n) -> (b, h, m, 0)>],
+          iterator_types = ["parallel", "parallel", "parallel", "reduction"]}}
+          ins({of} : {scores}) outs(%{result}_init : tensor<2x4x3x1xf32>) {{
+      ^bb0(%a: f32, %o: f32):
+        %r = arith.{combiner} %a, %o : f32
+        linalg.yield %r : f32
+      }} -> tensor<2x4x3x1xf32>"""
+        operation = (
+            "%d = arith.subf %a, %b : f32\n%r = math.exp %d : f32"
+            if result == "most"
+            else "%r = arith.divf %a, %b : f32"
+        )
+        made = "power" if result == "most" else "y"
+        body += f"""{reduce}
+      %{made}_empty = tensor.empty() : {scores}
+      %{made} = linalg.generic {{indexing_maps = [{ids}, affine_map<(b, h, m, n) -> (b, h, m, 0)>, {ids}],
+          iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+          ins({of}, %{result} : {scores}, tensor<2x4x3x1xf32>) outs(%{made}_empty : {scores}) {{
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        {operation}
+        linalg.yield %r : f32
+      }} -> {scores}"""
+    body += product(
+        "z", "%y", "%v", ("b, h, m, k", "b, k, h, n", "b, m, h, n"), ("2x4x3x8", "2x8x4x16", "2x3x4x16"), "f32"
+    )
+    arguments = "%q: tensor<2x3x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %mask: tensor<3x8xf32>"
+    (result,) = execute(program(arguments, body, [("%z", "tensor<2x3x4x16xf32>")]), q, k, v, mask)
+    scaled = np.einsum("bmhk,bnhk->bhmn", q, k) * 0.25 + (mask if masked else 0)
+    wanted = np.einsum("bhmn,bnhe->bmhe", softmax(scaled), v)
+    np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+    operations, kernels, _ = told_of(tmp_path)
+    assert (operations, kernels) == ({"attention": 1}, 0)

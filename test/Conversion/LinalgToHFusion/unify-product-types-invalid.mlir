@@ -1,5 +1,5 @@
 // What is no product of hp_rt_matmul keeps its operands: here it is done in half precision, and widened then.
-// RUN: hp-opt %s --hp-widen-operands | FileCheck %s
+// RUN: hp-opt %s --hp-unify-product-types | FileCheck %s
 
 // CHECK-LABEL: func.func @rounded(
 // CHECK-NOT: tensor.empty
