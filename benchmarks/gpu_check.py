@@ -36,7 +36,7 @@ NEGATE = ROOT / "test" / "Runtime" / "Inputs" / "negate.mlir"
 
 
 def make_programs(folder: Path, sizes: dict[str, int], architectures: str) -> None:
-    """The forward pass, the same with half of the memory, and a step of training."""
+    """The forward pass and a step of training, each with all the memory that it wants, and with half."""
     with worker_session():
         forward = load_model_file(ROOT / "examples" / "llama.py", sizes)
         model = import_model(forward.module, forward.args, forward.kwargs, name="llama")
@@ -46,14 +46,18 @@ def make_programs(folder: Path, sizes: dict[str, int], architectures: str) -> No
             training.module, training.args, training.kwargs, training=training.training, name="llama_train"
         )
     plan = Plan(preset="megatron")
-    with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
-        whole = compile_model(model, plan, "tp=1", Path(temporary) / "whole", target="none", device_memory=1 << 50)
-        limit = json.loads((whole.directory / OFFLOAD_FILE).read_text())["unplanned_peak_bytes"] // 2
-    for name, imported, memory in (("forward", model, None), ("half_memory", model, limit), ("training", step, None)):
-        compile_model(
-            imported, plan, "tp=1", folder / name, target="cuda", architectures=architectures, device_memory=memory
-        )
-        (folder / name / LOCAL_PROGRAM_FILE).unlink()  # for simulation only
+    for name, half, imported in (("forward", "half_memory", model), ("training", "training_half_memory", step)):
+        with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
+            whole = compile_model(
+                imported, plan, "tp=1", Path(temporary) / "whole", target="none", device_memory=1 << 50
+            )
+            limit = json.loads((whole.directory / OFFLOAD_FILE).read_text())["unplanned_peak_bytes"] // 2
+        for part, memory in ((name, None), (half, limit)):
+            compile_model(
+                imported, plan, "tp=1", folder / part, target="cuda", architectures=architectures, device_memory=memory
+            )
+            if part != "half_memory":  # which is simulated, when PCIe was measured
+                (folder / part / LOCAL_PROGRAM_FILE).unlink()
 
 
 def make_suite(bundle: Path, architectures: str) -> None:
@@ -95,7 +99,7 @@ def make_bundle(bundle: Path, sizes: dict[str, int], architectures: str) -> int:
     make_suite(bundle, architectures)
     make_programs(bundle / "programs", sizes, architectures)
     (bundle / "sizes.json").write_text(json.dumps(sizes) + "\n")
-    for name in ("gpu_check.sh", "gpu_check_torch.py"):
+    for name in ("gpu_check.sh", "gpu_check_torch.py", "gpu_check_goals.py"):
         shutil.copy(ROOT / "benchmarks" / name, bundle)
     return sum(path.stat().st_size for path in bundle.rglob("*") if path.is_file())
 

@@ -3,17 +3,14 @@
  *
  * Two groups of callers share this header.
  *
- *   (a) Hosts (Python, C, C++) use `hp_*`: contexts, devices, memory tiers,
- *       streams, events, programs, collectives, traces. Every call returns an
- *       `hp_status`; `hp_last_error()` holds the message of the calling
- *       thread's latest failure. Nothing is ever printed.
+ *   (a) Hosts (Python, C, C++) use `hp_*`: contexts, memory, streams, events,
+ *       programs, collectives, traces. Every call returns an `hp_status`, and
+ *       `hp_last_error()` tells of the calling thread's latest failure.
  *   (b) Compiled programs use `hp_rt_*` (those for devices with kernels:
- * hp_backend.h). The current device is thread-local, so no handle is passed,
- * and these calls return no status: a failure is recorded and control jumps
- * (longjmp) out of the program to the executor, which frees what the device had
- * allocated, releases the other devices and ends the run with a status.
- * Compiled code therefore must not rely on destructors or other clean-up of its
- * own.
+ *       hp_backend.h) on the thread's current device. A failure is recorded,
+ *       and control jumps (longjmp) out of the program to the executor, which
+ *       frees what the device had allocated and ends the run with a status: so
+ *       compiled code must not rely on clean-up of its own.
  *
  * Conventions
  *   - Raw pointers, byte counts and integers cross this boundary; never memref
@@ -207,8 +204,7 @@ typedef enum hp_capability {
   HP_CAN_REDUCE = 1,   /* reductions between devices: hp_dtype, hp_reduction */
   HP_CAN_STORE = 2,    /* hp_alloc: hp_tier, 0 */
   HP_CAN_LAUNCH = 3,   /* kernels of programs: 0, 0 */
-  HP_CAN_ATTEND = 4    /* attention as one call of programs (the operator
-                          `attention`): hp_dtype, width of a head */
+  HP_CAN_ATTEND = 4    /* attention as one call: hp_dtype, width of a head */
 } hp_capability;
 
 /* HP_OK, or HP_UNIMPLEMENTED with the reason in hp_last_error(); the calls in

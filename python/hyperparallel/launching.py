@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from hyperparallel.tensor_files import write_safetensors
 
 Array = NDArray[Any]
 _PATIENCE_SECONDS = 5.0
+_RANK = re.compile(r"^rank \d+: ")
 
 
 class Launcher(StrEnum):
@@ -178,8 +180,20 @@ def _said(text: str) -> str:
     """What the ranks said, without what mpiexec adds."""
     lines = text.splitlines()
     ends = [number for number, line in enumerate(lines) if line.startswith("====")]
-    kept = lines[: ends[0]] if ends else lines
-    return "\n".join(line.removeprefix("hp-run: ").replace("error: ", "", 1) for line in kept if line.strip())
+    messages: list[str] = []
+    for line in lines[: ends[0]] if ends else lines:
+        if line.startswith("hp-run: ") or not messages:
+            messages.append(line.removeprefix("hp-run: ").replace("error: ", "", 1))
+        elif line.strip():
+            messages[-1] += "\n" + line
+    # What all ranks say is said once, and so is what one says and others hand on.
+    said: dict[str, str] = {}
+    for message in messages:
+        if message.strip():
+            said.setdefault(_RANK.sub("", message), message)
+    first = {"".join(_RANK.findall(message)): text for text, message in said.items()}
+    handed_on = {f"{rank.removesuffix(': ')} failed: {text}" for rank, text in first.items() if rank}
+    return "\n".join(message for text, message in said.items() if text not in handed_on)
 
 
 __all__ = ["Launcher", "ProcessRun", "find_mpiexec", "run_over_processes"]

@@ -12,6 +12,7 @@ changes places with it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -151,18 +152,22 @@ def save_step(directory: Path, step: int, tensors: Sequence[HeldTensor]) -> Path
     return target
 
 
-def check_has_no_later(directory: Path, first_step: int) -> None:
-    """Refuse to save a training where there are later steps than it begins with.
+def check_can_save(directory: Path, first_step: int) -> None:
+    """Refuse, before a training begins, to save it where that cannot be, or where there are later steps than its own.
 
-    They are of another training: ``--resume`` would go on from them.
+    These are of another training: ``--resume`` would go on from them.
 
     Args:
         directory: Where the training is saved.
         first_step: The steps that were done before.
 
     Raises:
-        RuntimeFailure: There are.
+        RuntimeFailure: The place is no directory, or cannot be written to, or holds later steps.
     """
+    there = next(one for one in (directory, *directory.absolute().parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        fault = "cannot be written to" if there.is_dir() else "is no directory"
+        raise RuntimeFailure(f"cannot save the state to {directory}: {there} {fault}; name another directory")
     for step, path in reversed(_steps(directory)):
         if step > first_step and (path / INDEX_FILE).exists():
             raise RuntimeFailure(
@@ -261,7 +266,8 @@ def _steps(directory: Path) -> list[tuple[int, Path]]:
 
 def _remove(directory: Path) -> None:
     """Remove a state; first what makes it one."""
-    (directory / INDEX_FILE).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        (directory / INDEX_FILE).unlink()
     shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -293,7 +299,7 @@ def _sync(directory: Path) -> None:
 __all__ = [
     "HeldTensor",
     "State",
-    "check_has_no_later",
+    "check_can_save",
     "open_state",
     "save_step",
     "state_of",

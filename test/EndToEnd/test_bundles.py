@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +108,45 @@ def test_three_steps_of_training(
     found = open_state(tmp_path / "results")
     for name, value in wanted.results.items():
         np.testing.assert_allclose(found.read(name), value, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def shared_objects(files: Iterable[Path]) -> set[Path]:
+    """What the loader opens for them, itself included."""
+    told = subprocess.run(["ldd", *files], capture_output=True, text=True, check=True).stdout
+    return {Path(path) for path in re.findall(r"(?:=> |^\s+)(/\S+)", told, re.M)}
+
+
+def test_in_a_clean_root(tmp_path: Path, trained_mlp: tuple[ImportedModel, dict[str, Any]]) -> None:
+    """A root with nothing but the bundle, BLAS, and what the loader opens of the C and C++ libraries."""
+    enter = ["unshare", "--user", "--map-root-user"]
+    allowed = subprocess.run([*enter, "true"], capture_output=True, text=True, check=False)
+    if allowed.returncode != 0:
+        pytest.skip(f"no user namespaces here: {allowed.stderr.strip()}")
+    model, inputs = trained_mlp
+    program, openblas = bundle(model, inputs, tmp_path, "cpu"), find_openblas()
+    assert openblas is not None
+    runner, root = lone_runtime(tmp_path), tmp_path / "root"
+    shutil.copytree(runner.parents[1], root / "hyperparallel")
+    shutil.copytree(program.directory, root / "program")
+    weights = (root / "program" / "model.safetensors").stat().st_size
+    size = sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+    assert size - weights < MOST_BYTES
+    opened = [runner, runner.parents[1] / "libhp_runtime.so", program.directory / "program.so", openblas]
+    for path in {openblas.resolve(), *shared_objects(opened)}:
+        if tmp_path not in path.parents:
+            (root / path.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, root / path.relative_to("/"))
+    (root / "tmp").mkdir()
+    names = {path.name for path in root.rglob("*") if path.is_file()}
+    assert not any(re.match(r"python|libpython|libLLVM|libMLIR|libHyperParallel|sh$|bash", name) for name in names)
+    command = ["/hyperparallel/bin/hp-run", "/program", "--steps=3", f"--openblas={openblas.resolve()}"]
+    # Without /proc the loader cannot tell where hp-run lies.
+    environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": "/hyperparallel"}
+    report = run_alone([*enter, f"--root={root}", "--wd=/", *command], environment)
+    wanted = run_compiled(
+        program, lambda name: inputs[name] if name in inputs else np.array(model.weight(name)), repeat=3
+    )
+    np.testing.assert_allclose(report["losses"], wanted.losses, rtol=1e-6)
 
 
 def test_gpus_are_one_processes(tmp_path: Path, trained_mlp: tuple[ImportedModel, dict[str, Any]]) -> None:

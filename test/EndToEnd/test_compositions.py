@@ -36,3 +36,12 @@ def test_reinforcement_learning_on_four_groups_equals_plain_pytorch(capsys: pyte
     again = _run("rl", {"layers": 1, "generate": 2}, capsys, "--steps", "1")
     assert again["cached"] == {"import": True, "compile": True}, "its parts are imported once"
     assert again["losses"] == shown["losses"][:1]
+
+
+def test_an_encoder_beside_a_decoder(capsys: pytest.CaptureFixture[str]) -> None:
+    """ViT on one device, GPT-2 on three, as the example's plan says."""
+    sizes = {"encoder_layers": 2, "decoder_layers": 2, "width": 48, "vocab": 101, "image": 32, "batch": 2, "seq": 6}
+    shown = _run("captioner", sizes, capsys, "--devices", "4")
+    assert shown["max_rel_error"] <= 1e-4
+    # What the encoder sees goes to the decoder's devices, and nothing comes back.
+    assert shown["moved_bytes"]["recv"] == 3 * 2 * (1 + (32 // 16) ** 2) * 48 * 4

@@ -94,16 +94,6 @@ def test_stages_in_the_middle_split_the_batch_too(case: Case, stages: int, tmp_p
         assert f"tensor<{batch}x{SMALL['seq']}x{SMALL['width']}xf32>" not in text
 
 
-def test_an_encoder_beside_a_decoder(tmp_path: Path) -> None:
-    """ViT on one device, GPT-2 on three, as the example's plan says."""
-    small = {"encoder_layers": 2, "decoder_layers": 2, "width": 48, "vocab": 101, "image": 32, "batch": 2, "seq": 6}
-    loaded = load_model_file(EXAMPLES / "captioner.py", small)
-    imported = import_model(loaded.module, loaded.args, loaded.kwargs, name="captioner")
-    model = Model(imported, example_inputs(loaded), {}, loaded)
-    result = run(Case(model, reference_results(model)), Plan.load(EXAMPLES / "captioner.yaml"), tmp_path)
-    assert result.statistics.devices[0].group != result.statistics.devices[1].group
-
-
 def test_a_split_program_is_simulated(case: Case, tmp_path: Path) -> None:
     """Each group by itself, and the wait for what comes from the other is its bubble."""
     compile_model(case.model.imported, Plan(mesh="pp=2,tp=2", preset="megatron"), None, tmp_path / "p", target="none")

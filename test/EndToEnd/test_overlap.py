@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hyperparallel.cli.report import read_timeline
 from hyperparallel.compile import compile_model
 from hyperparallel.compiled import CompiledProgram
 from hyperparallel.execute import RunResult, run_compiled
@@ -103,6 +104,11 @@ def test_streams_change_no_bit(case: str, tmp_path: Path) -> None:
     assert calls.get(Collective.SEND, 0) >= calls_in_order.get(Collective.SEND, 0)
     assert on_streams(tmp_path / "in_order.json") == 0
     assert on_streams(tmp_path / "beside.json") > 0
+    # The part that ran beside kernels is told of runs as of simulations, over groups as on one mesh.
+    for name, program, ran in (("beside", beside, got), ("in_order", in_order, want)):
+        masked = read_timeline(tmp_path / f"{name}.json", program, ran.statistics).masked_communication
+        assert masked is not None
+        assert 0 <= masked <= 1
     assert got.statistics.leaked_bytes == 0
     # What is predicted: communication goes behind kernels, and the step gets no longer.
     hidden, exposed = simulate_file(beside.directory), simulate_file(in_order.directory)

@@ -58,20 +58,44 @@ static bool canShareRow(const KernelMember &member) {
   return true;
 }
 
-/// Elements of the smallest type in a vector.
-static int64_t getSmallestVector(const KernelGroup &group) {
-  int64_t bytes = kVectorBytes;
+/// Elements of the largest type in a vector, of what lies along a loop of each
+/// member: smaller ones are accessed in parts of one, still side by side, where
+/// more elements of the largest would leave gaps between threads.
+static int64_t getVectorOfLargest(
+    const KernelGroup &group,
+    llvm::function_ref<std::optional<unsigned>(const KernelMember &)> getLoop) {
+  int64_t bytes = 1;
   for (const KernelMember &member : group.members) {
     LinalgOp op = member.op;
-    for (Value operand : op->getOperands())
-      if (auto type = dyn_cast<MemRefType>(operand.getType()))
-        bytes = std::min(bytes, getElementBytes(type.getElementType()));
+    std::optional<unsigned> loop = getLoop(member);
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto type = dyn_cast<MemRefType>(operand.get().getType());
+      AffineMap map = op.getMatchingIndexingMap(&operand);
+      if (loop && type && map.getNumResults() > 0 &&
+          map.getResults().back().isFunctionOfDim(*loop))
+        bytes = std::max(bytes, getElementBytes(type.getElementType()));
+    }
   }
-  return std::min<int64_t>(kVectorBytes / bytes, 8);
+  return std::clamp<int64_t>(kVectorBytes / bytes, 1, 8);
+}
+
+/// Whether what lies along a loop can be accessed in vectors. Where one operand
+/// cannot, threads do better to take neighbouring elements.
+static bool isAligned(const KernelMember &member, unsigned loop,
+                      int64_t length) {
+  LinalgOp op = member.op;
+  return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+    auto type = dyn_cast<MemRefType>(operand.get().getType());
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    if (!type || map.getNumResults() == 0 ||
+        !map.getResults().back().isFunctionOfDim(loop))
+      return true;
+    return isAlignedVector(type, map.getResults(), loop, length);
+  });
 }
 
 /// The elements a thread takes at once: as many as make a vector of the
-/// smallest type, if the last outer loop is the contiguous one and divides.
+/// largest type, if the last outer loop is the contiguous one and divides.
 static int64_t getVectorLength(const KernelGroup &group) {
   int64_t extent = 0;
   for (const KernelMember &member : group.members) {
@@ -80,16 +104,20 @@ static int64_t getVectorLength(const KernelGroup &group) {
       return 1;
     extent = op.getStaticLoopRanges()[member.outer.back()];
   }
-  int64_t length = getSmallestVector(group);
+  int64_t length = getVectorOfLargest(
+      group, [](const KernelMember &member) { return member.outer.back(); });
   while (length > 1 && extent % length != 0)
     length /= 2;
+  for (const KernelMember &member : group.members)
+    if (!isAligned(member, member.outer.back(), length))
+      return 1;
   return length;
 }
 
 /// The elements of a row that a thread takes at once: as many as make a vector
-/// of the smallest type, if all members' shared loops can be divided so.
+/// of the largest type, if all members' shared loops can be divided so.
 static int64_t getNeighbours(const KernelGroup &group) {
-  int64_t length = getSmallestVector(group);
+  int64_t length = getVectorOfLargest(group, getSharedLoop);
   for (const KernelMember &member : group.members)
     if (std::optional<unsigned> loop = getSharedLoop(member)) {
       LinalgOp op = member.op;
@@ -99,6 +127,10 @@ static int64_t getNeighbours(const KernelGroup &group) {
       while (extent % length != 0)
         length /= 2;
     }
+  for (const KernelMember &member : group.members)
+    if (std::optional<unsigned> loop = getSharedLoop(member);
+        loop && !isAligned(member, *loop, length))
+      return 1;
   return length;
 }
 
@@ -206,6 +238,43 @@ static llvm::MapVector<size_t, int64_t> findTransposed(const KernelGroup &group,
   return bytes;
 }
 
+/// Whether the last member's results are contiguous along another loop than
+/// those of the others.
+static bool writesAcross(const KernelGroup &group) {
+  if (!llvm::all_of(group.members, isElementwise))
+    return false;
+  KernelGroup last, others;
+  last.members.push_back(group.members.back());
+  others.members = llvm::to_vector(ArrayRef(group.members).drop_back());
+  std::optional<size_t> ofLast = getResultsLoop(last);
+  std::optional<size_t> ofOthers = getResultsLoop(others);
+  return ofLast && ofOthers && *ofLast != *ofOthers;
+}
+
+std::optional<KernelGroup> takeMisfit(KernelGroup &group) {
+  if (group.members.size() < 2)
+    return std::nullopt;
+  const KernelMember &last = group.members.back();
+  LinalgOp op = last.op;
+  std::optional<unsigned> shared = getSharedLoop(last);
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  auto iterators = op.getIteratorTypesArray();
+  bool loops = false;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+    loops |= linalg::isParallelIterator(iterators[loop]) && loop != shared &&
+             extents[loop] != 1 && !llvm::is_contained(last.outer, loop);
+  if (op.getNumReductionLoops() != 0 || !(loops || writesAcross(group)))
+    return std::nullopt;
+  KernelGroup taken;
+  taken.members.push_back({op, getInitialOuterLoops(op)});
+  group.members.pop_back();
+  if (group.members.size() == 1) {
+    KernelMember &only = group.members.front();
+    only.outer = getInitialOuterLoops(only.op);
+  }
+  return taken;
+}
+
 /// Whether the group reads what lies across its results, and can do so in
 /// squares. Squares must have something to hold: short edges gain nothing.
 static bool chooseTile(const KernelGroup &group, DevicePlan &plan) {
@@ -254,7 +323,11 @@ static bool chooseTile(const KernelGroup &group, DevicePlan &plan) {
   };
   tile.neighbours =
       divide(std::min<int64_t>(kVectorBytes / bytes, 8), tile.rows);
-  plan.vector = divide(getSmallestVector(group), tile.columns);
+  plan.vector = divide(getVectorOfLargest(group,
+                                          [&](const KernelMember &member) {
+                                            return member.outer[*column];
+                                          }),
+                       tile.columns);
   if (std::max(tile.neighbours, plan.vector) > 4)
     tile.edge *= 2;
   plan.tile = std::move(tile);
@@ -282,7 +355,8 @@ DevicePlan decideDevicePlan(KernelGroup &group) {
       plan.manner = Manner::Tiles;
   } else if (spreadColumns(group)) {
     plan.manner = Manner::Columns;
-  } else if (llvm::all_of(group.members, canShareRow)) {
+  } else if (llvm::all_of(group.members, canShareRow) &&
+             llvm::any_of(group.members, getSharedLoop)) {
     plan.manner = Manner::Rows;
   }
   const KernelMember &first = group.members.front();

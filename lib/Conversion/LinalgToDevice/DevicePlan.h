@@ -38,6 +38,13 @@ struct DevicePlan {
 /// bits. Reports errors at the op.
 LogicalResult checkDeviceLoops(const KernelGroup &group);
 
+/// Takes the last member off the group, if it would run rows one after the
+/// other inside of a thread or a block: one of its parallel loops is neither an
+/// outer one nor the one that a row's threads share. It is larger than what it
+/// reads of the others by that loop, so little is moved for its sake. Also if
+/// it writes across the others' results: then only a square can do it.
+std::optional<KernelGroup> takeMisfit(KernelGroup &group);
+
 /// How the group runs; may give a lone op more outer loops.
 DevicePlan decideDevicePlan(KernelGroup &group);
 

@@ -177,8 +177,7 @@ unsigned getInnermostLoop(LinalgOp op) {
   return best;
 }
 
-/// Outer loops of a group that begins with `op`.
-static SmallVector<unsigned> getInitialOuterLoops(LinalgOp op) {
+SmallVector<unsigned> getInitialOuterLoops(LinalgOp op) {
   SmallVector<unsigned> outer;
   bool reduces = op.getNumReductionLoops() != 0;
   unsigned innermost = op.getNumLoops() ? getInnermostLoop(op) : 0;

@@ -43,6 +43,9 @@ bool mayAlias(mlir::Value rootA, mlir::Value rootB);
 /// move by one element with it.
 unsigned getInnermostLoop(mlir::linalg::LinalgOp op);
 
+/// Outer loops of a group that begins with `op`.
+llvm::SmallVector<unsigned> getInitialOuterLoops(mlir::linalg::LinalgOp op);
+
 /// Groups of `block`, in the order of their last members. Ops that
 /// `isRuntimeContraction` accepts are left out.
 llvm::SmallVector<KernelGroup> formKernelGroups(mlir::Block &block);

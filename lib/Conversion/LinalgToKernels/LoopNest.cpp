@@ -29,6 +29,7 @@
 
 #include "lib/Conversion/LinalgToKernels/LoopNest.h"
 #include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
+#include "lib/Conversion/RuntimeCalls.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/Utils.h"
@@ -48,7 +49,8 @@ public:
   LoopNestBuilder(OpBuilder &builder, LinalgOp op,
                   const LoopNestContext &context)
       : builder(builder), op(op), context(context), loc(op.getLoc()),
-        mapping(*context.mapping), extents(op.getStaticLoopRanges()) {}
+        mapping(*context.mapping), extents(op.getStaticLoopRanges()),
+        lane(context.lane) {}
 
   void build() {
     if (llvm::is_contained(extents, 0))
@@ -70,10 +72,15 @@ private:
   void openLoop(unsigned level, ValueRange carried,
                 llvm::function_ref<SmallVector<Value>(ValueRange)> body,
                 SmallVectorImpl<Value> &results);
+  SmallVector<Value>
+  writeLanes(unsigned loop, Value first, int64_t length, ValueRange carried,
+             llvm::function_ref<SmallVector<Value>(ValueRange)> body);
   void emitLevel(unsigned level);
   void emitBodyOp(Operation &nested);
   bool combinesInAnyOrder(Operation &nested);
   Value loadOperand(OpOperand &operand);
+  llvm::MaybeAlign getAlignment(OpOperand &operand, const BufferAccess &access);
+  void alignGather(memref::LoadOp load);
   void storeResults();
   void enterFirstThread();
   void combineShared();
@@ -99,6 +106,7 @@ private:
   DenseMap<Value, unsigned> valueLevels;
   unsigned accumulateFrom = 0; // results are loop-carried from this level on
   bool accumulates = false;
+  std::optional<VectorLane> lane;
   std::optional<unsigned> shared; // the loop that the threads share
   bool sharedReduces = false;
   SmallVector<Value> beforeShared; // results before this op
@@ -228,8 +236,66 @@ Value LoopNestBuilder::loadOperand(OpOperand &operand) {
   if (!isa<MemRefType>(operand.get().getType()))
     return mapping.lookupOrDefault(operand.get());
   BufferAccess access = context.getBuffer(operand.get());
-  return memref::LoadOp::create(builder, loc, access.buffer,
-                                getIndices(operand, access));
+  return memref::LoadOp::create(
+      builder, loc, access.buffer, getIndices(operand, access),
+      /*nontemporal=*/false, getAlignment(operand, access));
+}
+
+bool isAlignedVector(MemRefType type, ArrayRef<AffineExpr> exprs, unsigned loop,
+                     int64_t length) {
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (failed(type.getStridesAndOffset(strides, offset)) ||
+      ShapedType::isDynamic(offset) || offset % length != 0)
+    return false;
+  AffineExpr dim = getAffineDimExpr(loop, type.getContext());
+  return llvm::all_of(llvm::zip_equal(exprs, strides), [&](auto pair) {
+    auto [expr, stride] = pair;
+    if (ShapedType::isDynamic(stride))
+      return false;
+    AffineExpr inVectors = expr.replace(dim, dim * length);
+    return stride % length == 0 || inVectors.isMultipleOf(length);
+  });
+}
+
+llvm::Align getLaneAlignment(MemRefType type, int64_t length, int64_t lane) {
+  uint64_t bytes = getElementBytes(type.getElementType());
+  return llvm::commonAlignment(
+      llvm::Align(std::min<uint64_t>(llvm::bit_floor(length * bytes), 16)),
+      static_cast<uint64_t>(lane) * bytes);
+}
+
+/// What is known of an access in a lane; of what is the same in all, nothing.
+llvm::MaybeAlign LoopNestBuilder::getAlignment(OpOperand &operand,
+                                               const BufferAccess &access) {
+  auto type = dyn_cast<MemRefType>(access.buffer.getType());
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  if (!lane || !type || !map.isFunctionOfDim(lane->loop))
+    return {};
+  SmallVector<AffineExpr> exprs;
+  for (auto [position, expr] : llvm::enumerate(map.getResults()))
+    if (!(position < access.dropped.size() && access.dropped[position]))
+      exprs.push_back(expr);
+  if (!isAlignedVector(type, exprs, lane->loop, lane->length))
+    return {};
+  return getLaneAlignment(type, lane->length, lane->lane);
+}
+
+/// Rows that are chosen by number begin at multiples of their length.
+void LoopNestBuilder::alignGather(memref::LoadOp load) {
+  MemRefType type = load.getMemRefType();
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (!lane || load.getIndices().empty() ||
+      load.getIndices().back() != variables[lane->loop] ||
+      failed(type.getStridesAndOffset(strides, offset)) ||
+      strides.back() != 1 || ShapedType::isDynamic(offset) ||
+      offset % lane->length != 0)
+    return;
+  if (llvm::all_of(ArrayRef(strides).drop_back(), [&](int64_t stride) {
+        return !ShapedType::isDynamic(stride) && stride % lane->length == 0;
+      }))
+    load.setAlignment(getLaneAlignment(type, lane->length, lane->lane).value());
 }
 
 /// Whether an input is reduced along its last dimension.
@@ -271,6 +337,8 @@ void LoopNestBuilder::emitBodyOp(Operation &nested) {
     index.getResult().replaceAllUsesWith(variables[index.getDim()]);
     index->erase();
   });
+  if (auto load = dyn_cast<memref::LoadOp>(clone))
+    alignGather(load);
   auto fastMath = dyn_cast<arith::ArithFastMathInterface>(clone);
   if (!fastMath || !combinesInAnyOrder(nested))
     return;
@@ -297,10 +365,23 @@ void LoopNestBuilder::emitLevel(unsigned level) {
 void LoopNestBuilder::storeResults() {
   for (auto [number, init] : llvm::enumerate(op.getDpsInitsMutable())) {
     BufferAccess access = context.getBuffer(init.get());
-    memref::StoreOp::create(builder, loc,
-                            mapping.lookupOrDefault(yielded(number)),
-                            access.buffer, getIndices(init, access));
+    PendingStore store{mapping.lookupOrDefault(yielded(number)), access.buffer,
+                       getIndices(init, access), getAlignment(init, access)};
+    SmallVectorImpl<PendingStore> *pending =
+        lane ? lane->getPending(init.get()) : nullptr;
+    if (pending)
+      pending->push_back(std::move(store));
+    else
+      writePending(builder, loc, store);
   }
+}
+
+void writePending(OpBuilder &builder, Location loc,
+                  ArrayRef<PendingStore> pending) {
+  for (const PendingStore &store : pending)
+    memref::StoreOp::create(builder, loc, store.value, store.buffer,
+                            store.indices, /*nontemporal=*/false,
+                            store.alignment);
 }
 
 /// What follows is done by the first thread of the block only.
@@ -377,8 +458,35 @@ void LoopNestBuilder::openLoops(unsigned level) {
   }
 }
 
+/// Iterations of a loop one after the other, without a loop: lane 0 says where
+/// vectors begin, and stores wait for all loads.
+SmallVector<Value> LoopNestBuilder::writeLanes(
+    unsigned loop, Value first, int64_t length, ValueRange carried,
+    llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+  SmallVector<PendingStore> pending;
+  auto getPending = [&](Value) { return &pending; };
+  SmallVector<Value> next(carried);
+  IRMapping before = mapping;
+  auto noWrap = arith::IntegerOverflowFlagsAttr::get(
+      builder.getContext(),
+      arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw);
+  for (int64_t number = 0; number < length; ++number) {
+    mapping = before;
+    lane = VectorLane{loop, length, number, getPending};
+    variables[loop] = first;
+    if (number > 0)
+      variables[loop] = arith::AddIOp::create(
+          builder, loc, first,
+          arith::ConstantIndexOp::create(builder, loc, number), noWrap);
+    next = body(next);
+  }
+  lane = context.lane;
+  writePending(builder, loc, pending);
+  return next;
+}
+
 /// One loop around `body`, which is given the values that are carried, and
-/// gives the next ones. Vectors of a loop that threads share are a loop in it.
+/// gives the next ones.
 void LoopNestBuilder::openLoop(
     unsigned level, ValueRange carried,
     llvm::function_ref<SmallVector<Value>(ValueRange)> body,
@@ -398,9 +506,13 @@ void LoopNestBuilder::openLoop(
     if (!next.empty())
       scf::YieldOp::create(builder, loc, next);
   };
+  if (context.lanes && context.lanes->loop == inner[level]) {
+    results = writeLanes(inner[level], context.lanes->first,
+                         context.lanes->length, carried, body);
+    return;
+  }
   Value extent = getExtent(inner[level]);
   bool isShared = shared && inner[level] == *shared;
-  // Neighbours are accessed one after the other, with no loop in between.
   bool isInnermost = level + 1 == numLevels();
   int64_t vector = isShared && isInnermost ? context.distribution->vector : 1;
   Value begin = constant(0), step = constant(1);
@@ -416,18 +528,10 @@ void LoopNestBuilder::openLoop(
         arith::MulIOp::create(builder, loc, begin, constant(vector), noWrap);
   scf::ForOp loop = open(begin, extent, step, carried);
   variables[inner[level]] = loop.getInductionVar();
-  if (vector == 1) {
-    close(body(loop.getRegionIterArgs()));
-  } else {
-    scf::ForOp lanes = open(constant(0), constant(vector), constant(1),
-                            loop.getRegionIterArgs());
-    variables[inner[level]] = arith::AddIOp::create(
-        builder, loc, loop.getInductionVar(), lanes.getInductionVar(), noWrap);
-    close(body(lanes.getRegionIterArgs()));
-    builder.setInsertionPointAfter(lanes);
-    SmallVector<Value> next(lanes.getResults());
-    close(next);
-  }
+  // Neighbours are accessed one after the other, with no loop in between.
+  close(vector == 1 ? body(loop.getRegionIterArgs())
+                    : writeLanes(inner[level], loop.getInductionVar(), vector,
+                                 loop.getRegionIterArgs(), body));
   llvm::append_range(results, loop.getResults());
   builder.setInsertionPointAfter(loop);
 }

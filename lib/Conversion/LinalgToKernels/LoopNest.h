@@ -15,6 +15,7 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/Support/Alignment.h"
 
 namespace mlir::hyperparallel {
 
@@ -39,6 +40,37 @@ struct LoopDistribution {
       reduce;
 };
 
+/// A result that is stored when all lanes of a vector have loaded.
+struct PendingStore {
+  mlir::Value value, buffer;
+  llvm::SmallVector<mlir::Value> indices;
+  llvm::MaybeAlign alignment;
+};
+
+/// Iterations of one loop that a thread does side by side, as a vector: lane 0
+/// is a multiple of the length, and loads come before stores.
+struct VectorLane {
+  unsigned loop; ///< of the op
+  int64_t length;
+  int64_t lane;
+  /// Where stores of a buffer (a value of the original program) wait; null if
+  /// they do not.
+  llvm::function_ref<llvm::SmallVectorImpl<PendingStore> *(mlir::Value)>
+      getPending;
+};
+
+/// Whether an access of a buffer is at a multiple of `length` elements where
+/// the loop is at one. `exprs` are the indices, by the loops of the op.
+bool isAlignedVector(mlir::MemRefType type,
+                     llvm::ArrayRef<mlir::AffineExpr> exprs, unsigned loop,
+                     int64_t length);
+/// The bytes to which lane `lane` of such an access is aligned.
+llvm::Align getLaneAlignment(mlir::MemRefType type, int64_t length,
+                             int64_t lane);
+/// Stores what waited, in its order.
+void writePending(mlir::OpBuilder &builder, mlir::Location loc,
+                  llvm::ArrayRef<PendingStore> pending);
+
 struct LoopNestContext {
   /// Induction variable of each loop of the op that runs outside, or null.
   llvm::SmallVector<mlir::Value> outerVariables;
@@ -48,6 +80,16 @@ struct LoopNestContext {
   llvm::function_ref<BufferAccess(mlir::Value)> getBuffer;
   /// Null where one thread runs everything.
   const LoopDistribution *distribution = nullptr;
+  /// If a loop that runs outside is one of lanes.
+  std::optional<VectorLane> lane;
+  /// If the innermost loop of a parallel op is to run some iterations as lanes:
+  /// the loop, which has no outer variable, and the first of them.
+  struct Lanes {
+    unsigned loop;
+    mlir::Value first;
+    int64_t length;
+  };
+  std::optional<Lanes> lanes;
 };
 
 /// The op that combines two values of a result along the op's reduction loops,

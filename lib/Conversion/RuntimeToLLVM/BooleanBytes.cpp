@@ -27,8 +27,8 @@ struct LoadBool : ConvertOpToLLVMPattern<memref::LoadOp> {
     Value pointer =
         getStridedElementPtr(rewriter, loc, op.getMemRefType(),
                              adaptor.getMemref(), adaptor.getIndices());
-    Value byte =
-        LLVM::LoadOp::create(rewriter, loc, rewriter.getI8Type(), pointer);
+    Value byte = LLVM::LoadOp::create(rewriter, loc, rewriter.getI8Type(),
+                                      pointer, op.getAlignment().value_or(0));
     Value zero = LLVM::ConstantOp::create(rewriter, loc, rewriter.getI8Type(),
                                           rewriter.getI8IntegerAttr(0));
     rewriter.replaceOpWithNewOp<LLVM::ICmpOp>(op, LLVM::ICmpPredicate::ne, byte,
@@ -50,7 +50,8 @@ struct StoreBool : ConvertOpToLLVMPattern<memref::StoreOp> {
                              adaptor.getMemref(), adaptor.getIndices());
     Value byte = LLVM::ZExtOp::create(rewriter, op.getLoc(),
                                       rewriter.getI8Type(), adaptor.getValue());
-    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, byte, pointer);
+    rewriter.replaceOpWithNewOp<LLVM::StoreOp>(op, byte, pointer,
+                                               op.getAlignment().value_or(0));
     return success();
   }
 };

@@ -268,7 +268,20 @@ void checkIsFree(const std::string &directory) {
             "another directory");
 }
 
-void checkHasNoLater(const std::string &directory, int64_t firstStep) {
+void checkCanSave(const std::string &directory, int64_t firstStep) {
+  std::string there = directory;
+  struct stat found = {};
+  while (stat(there.c_str(), &found) != 0 && there != "/" && there != ".") {
+    size_t slash = there.find_last_of('/');
+    there = slash == std::string::npos ? "." : there.substr(0, slash);
+    if (there.empty())
+      there = "/";
+  }
+  if (!S_ISDIR(found.st_mode) || access(there.c_str(), W_OK) != 0)
+    endWith("cannot save the state to " + directory + ": " + there +
+            (S_ISDIR(found.st_mode) ? " cannot be written to"
+                                    : " is no directory") +
+            "; name another directory");
   std::map<int64_t, std::string> steps = stepsIn(directory);
   for (auto it = steps.rbegin(); it != steps.rend(); ++it)
     if (const auto &[step, path] = *it;

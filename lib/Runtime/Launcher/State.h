@@ -37,9 +37,10 @@ struct Held {
 
 /// Refuses a directory that holds anything but a state, which would be lost.
 void checkIsFree(const std::string &directory);
-/// Refuses a DIR with later steps than a training begins with: they are of
-/// another training, and --resume would go on from them.
-void checkHasNoLater(const std::string &directory, int64_t firstStep);
+/// Refuses, before a training begins, a DIR that cannot be written to, and one
+/// with later steps than the training begins with: they are of another one, and
+/// --resume would go on from them.
+void checkCanSave(const std::string &directory, int64_t firstStep);
 /// Writes `directory`; every rank calls it with the same tensors.
 void writeState(const std::string &directory, int64_t step,
                 const std::vector<Held> &tensors, hp_context *context);

@@ -423,7 +423,7 @@ void Runner::run() {
   if (rank == 0 && !options.results.empty())
     checkIsFree(options.results);
   if (rank == 0 && !options.save.empty())
-    checkHasNoLater(options.save, firstStep);
+    checkCanSave(options.save, firstStep);
   makeCopies();
   require(hp_process_meet(context));
   for (int64_t turn = 1; turn <= options.steps; ++turn) {

@@ -145,12 +145,12 @@ def first_step(arguments: argparse.Namespace, program: CompiledProgram) -> int:
         RuntimeFailure: Options for states do not go with the program, there is no whole state where ``--resume`` says, or
             there are later ones where ``--save`` says.
     """
-    from hyperparallel.state import check_has_no_later, open_state
+    from hyperparallel.state import check_can_save, open_state
 
     _check_state_options(arguments, program)
     step = 0 if arguments.resume is None else open_state(arguments.resume).step
     if arguments.save is not None:
-        check_has_no_later(arguments.save, step)
+        check_can_save(arguments.save, step)
     return step
 
 

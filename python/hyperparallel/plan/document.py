@@ -63,6 +63,7 @@ def read_text(text: str, name: str = "plan") -> Document:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
         entries = _entries(loader, root, name)
+        _refuse_twice(root, name)
         sections: dict[str, tuple[Any, str]] = {}
         for key, node, line in entries:
             where = f"{name}:{line}"
@@ -156,6 +157,23 @@ def _entries(
         seen[key] = line
         entries.append((key, value_node, line))
     return entries
+
+
+def _refuse_twice(node: Any, name: str) -> None:
+    """Refuse a mapping, however deep, of which a key is written twice: YAML would keep the last one alone."""
+    if isinstance(node, yaml.SequenceNode):
+        for one in cast("list[Any]", node.value):
+            _refuse_twice(one, name)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: dict[str, int] = {}
+    for key, value in cast("list[tuple[Any, Any]]", node.value):
+        if isinstance(key, yaml.ScalarNode):
+            line = int(key.start_mark.line) + 1
+            if key.value in seen:
+                raise PlanError(f"{name}:{line}: {key.value!r} is written twice (first on line {seen[key.value]})")
+            seen[key.value] = line
+        _refuse_twice(value, name)
 
 
 def _value(loader: yaml.SafeLoader, node: Any) -> Any:

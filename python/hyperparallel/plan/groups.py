@@ -179,9 +179,14 @@ def read_groups(sections: Mapping[str, Any], mesh: Mesh | None, origin: str) -> 
     microbatches = sections.get("microbatches")
     if microbatches is not None and (type(microbatches) is not int or microbatches < 1):
         raise PlanError(f"{origin}: expected a number of microbatches of at least 1 but got {microbatches!r}")
+    stages = _read_stages(sections.get("stages"), groups, origin)
+    busy = {stage.group for stage in stages}
+    idle = next((group.name for group in groups if group.name not in busy), None)
+    if idle is not None:
+        raise PlanError(f"{origin}: stages: the group {idle!r} has no stage; give it one, or leave the group out")
     return Groups(
         groups,
-        _read_stages(sections.get("stages"), groups, origin),
+        stages,
         None if schedule is None else Schedule(schedule),
         microbatches,
         origin,
@@ -190,6 +195,8 @@ def read_groups(sections: Mapping[str, Any], mesh: Mesh | None, origin: str) -> 
     )
 
 
+#: Groups are names of folders and of functions, where these are something else.
+_NAME, _TAKEN = re.compile(r"[A-Za-z_][\w-]*"), ("main", "ir")
 _RULE = re.compile(r"\s*[FBW]\d+\.\d+\s*<\s*[FBW]\d+\.\d+\s*")
 
 
@@ -241,6 +248,11 @@ def _read_groups(value: Any, origin: str) -> tuple[Group, ...]:
         )
     groups: list[Group] = []
     for name, mesh in cast("Mapping[Any, Any]", value).items():
+        if not _NAME.fullmatch(str(name)) or str(name) in _TAKEN:
+            raise PlanError(
+                f"{origin}: expected a word of letters, digits, _ and - as the name of a group, other than "
+                f"{' and '.join(_TAKEN)}, but got {name!r}"
+            )
         inner, memory = mesh, None
         if isinstance(mesh, Mapping) and "mesh" in mesh:
             entries = dict(cast("Mapping[Any, Any]", mesh))

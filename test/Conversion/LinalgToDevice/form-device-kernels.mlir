@@ -32,6 +32,19 @@ func.func @the_same_again(%a: memref<16x8xf32>, %b: memref<16x8xf32>) {
   return
 }
 
+// Names in PTX have no dots.
+// CHECK-LABEL: func.func @policy.block(
+// CHECK: call @policy_block_kernel(
+func.func @policy.block(%a: memref<3xf32>, %b: memref<3xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a : memref<3xf32>) outs(%b : memref<3xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = math.absf %x : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
 // A block does a row; its threads share the row and combine their sums. What only the row needs is shared memory.
 // CHECK-LABEL: func.func @rows(
 // CHECK-NOT: memref.alloc
@@ -80,6 +93,56 @@ func.func @argmax(%a: memref<64x512xf32>, %m: memref<64xf32>, %n: memref<64xinde
     %0 = arith.select %greater, %x, %best : f32
     %1 = arith.select %greater, %j, %at : index
     linalg.yield %0, %1 : f32, index
+  }
+  return
+}
+
+// What is read across the result goes through a square of shared memory, whose rows are a word longer: 4 squares of 32 for
+// each of 3 matrices. Both accesses of the device's memory are vectors.
+// CHECK-LABEL: func.func @transposed(
+// CHECK: call @[[$TILES:[a-z_0-9]+]](
+func.func @transposed(%a: memref<3x64x64xf32>, %b: memref<64xf32>, %c: memref<3x64x64xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k, j)>, affine_map<(i, j, k) -> (k)>,
+                                   affine_map<(i, j, k) -> (i, j, k)>],
+                  iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%a, %b : memref<3x64x64xf32>, memref<64xf32>) outs(%c : memref<3x64x64xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %0 = arith.addf %x, %y : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// A row of seven is not a square: threads take neighbouring results.
+// CHECK-LABEL: func.func @short_rows(
+// CHECK: call @[[$SHORT:[a-z_0-9]+]](
+func.func @short_rows(%a: memref<64x7xf32>, %c: memref<7x64xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%a : memref<64x7xf32>) outs(%c : memref<7x64xf32>) {
+  ^bb0(%x: f32, %z: f32):
+    linalg.yield %x : f32
+  }
+  return
+}
+
+// A table of rows is added to each of 4: it is a kernel of its own, so that no thread does the 4 one after the other.
+// CHECK-LABEL: func.func @over_rows(
+// CHECK: call @[[$ROW:[a-z_0-9]+]](
+// CHECK-NEXT: call @[[$ALL:[a-z_0-9]+]](
+func.func @over_rows(%a: memref<16x8xf32>, %b: memref<4x16x8xf32>) {
+  %t = memref.alloc() : memref<16x8xf32>
+  linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%a : memref<16x8xf32>) outs(%t : memref<16x8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = math.absf %x : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j, k)>],
+                  iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%t : memref<16x8xf32>) outs(%b : memref<4x16x8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = arith.addf %x, %y : f32
+    linalg.yield %0 : f32
   }
   return
 }
@@ -148,7 +211,11 @@ func.func @chase(%table: memref<10x8xi64>) {
 
 // CHECK: func.func private @[[$ELEMENTS]]({{.*}}) attributes {hp.geometry = array<i64: 1, 32>, hp.kernel}
 // CHECK: call @hp_device_block()
-// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}}4
+// All lanes of a vector are loaded before they are stored; the first says where it begins.
+// CHECK: %[[X:.*]] = memref.load %{{.*}} {alignment = 16 : i64}
+// CHECK-COUNT-3: memref.load
+// CHECK: memref.store %{{.*}} {alignment = 16 : i64}
+// CHECK-COUNT-3: memref.store
 
 // CHECK: func.func private @[[$ROWS]]({{.*}}) attributes {hp.geometry = array<i64: 16, 128>, hp.kernel}
 // CHECK: memref.get_global @{{.*}} : memref<f32, 3>
@@ -160,6 +227,20 @@ func.func @chase(%table: memref<10x8xi64>) {
 // CHECK: scf.for
 
 // CHECK: func.func private @[[$SERIAL]]({{.*}}) attributes {hp.geometry = array<i64: 1, 64>, hp.kernel}
+
+// CHECK: func.func private @[[$TILES]]({{.*}}) attributes {hp.geometry = array<i64: 12, 256>, hp.kernel}
+// CHECK: memref.get_global @{{.*}} : memref<32x33xf32, 3>
+// CHECK: memref.load %{{.*}} {alignment = 16 : i64} : memref<3x64x64xf32>
+// CHECK: memref.store {{.*}} : memref<32x33xf32, 3>
+// CHECK: call @hp_device_barrier()
+// CHECK: memref.load {{.*}} : memref<32x33xf32, 3>
+// CHECK: memref.store %{{.*}} {alignment = 16 : i64} : memref<3x64x64xf32>
+
+// CHECK: func.func private @[[$SHORT]]({{.*}}) attributes {hp.geometry = array<i64: 1, 128>, hp.kernel}
+// CHECK-NOT: hp_device_barrier
+
+// CHECK: func.func private @[[$ROW]]({{.*}}) attributes {hp.geometry = array<i64: 1, 32>, hp.kernel}
+// CHECK: func.func private @[[$ALL]]({{.*}}) attributes {hp.geometry = array<i64: 1, 128>, hp.kernel}
 
 // CHECK: func.func private @[[$SCATTER]]({{.*}}) attributes {hp.geometry = array<i64: 4, 128>, hp.kernel}
 // CHECK: scf.for

@@ -219,6 +219,8 @@ def test_what_would_be_lost_is_not_written_over(training: Training, tmp_path: Pa
         program, f"--results={mine}"
     )
     assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
+    for place in (mine / "thesis.txt", mine / "thesis.txt" / "deeper"):
+        assert f"{mine}/thesis.txt is no directory; name another directory" in refusal(program, "--save", place)
     saved = tmp_path / "s"
     run(program, "--steps", 4, "--save", saved)
     assert "has the state of step 4 of another training, and this one begins with step 0" in refusal(

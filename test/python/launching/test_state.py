@@ -21,7 +21,7 @@ from hyperparallel.errors import RuntimeFailure
 from hyperparallel.local_parts import split_array
 from hyperparallel.plan.layouts import AxisRef, DimLayout, TensorLayout
 from hyperparallel.plan.mesh import Mesh
-from hyperparallel.state import HeldTensor, check_has_no_later, open_state, save_step, write_state
+from hyperparallel.state import HeldTensor, check_can_save, open_state, save_step, write_state
 
 MESH = Mesh((("a", 2), ("b", 3)))
 AXES = [(), (AxisRef("a"),), (AxisRef("b"),), (AxisRef("b"), AxisRef("a")), (AxisRef("a"), AxisRef("b"))]
@@ -89,11 +89,21 @@ def test_later_steps_are_of_another_training(tmp_path: Path) -> None:
         save_step(tmp_path, step, [held("w", np.full(4, step, np.float32), layout)])
     assert {path.name for path in tmp_path.iterdir()} == {"step-00000007", "step-00000008", "step-100000000"}
     assert open_state(tmp_path).step == 100000000
-    check_has_no_later(tmp_path, 100000000)
+    check_can_save(tmp_path, 100000000)
     with pytest.raises(
         RuntimeFailure, match="has the state of step 100000000 of another training, and this one begins"
     ):
-        check_has_no_later(tmp_path, 8)
+        check_can_save(tmp_path, 8)
+
+
+def test_a_place_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "deeper"):
+        with pytest.raises(RuntimeFailure, match=r"file is no directory; name another"):
+            check_can_save(place, 0)
+        with pytest.raises(RuntimeFailure, match="cannot save the state to"):
+            save_step(place, 1, [held("w", np.ones(4, np.float32), TensorLayout((DimLayout(),)))])
+    check_can_save(tmp_path / "not" / "yet", 0)
 
 
 def test_a_failed_save_leaves_the_last_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
