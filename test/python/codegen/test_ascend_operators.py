@@ -200,7 +200,7 @@ def test_functions_of_two(element: str, other: str, execute: Execute, tmp_path: 
     w = (7 * numbers(*(SIZES if other == "all" else SIZES[-1:]), seed=1)).astype(NUMPY[element])
     text = program(f"%x: {of}, %w: {of if other == 'all' else column}", body, [(f"%{name}", of) for name in names])
     for name, result in zip(names, execute(text, x, w), strict=True):
-        wanted = BINARY[name][1](x, NUMPY[element](3) if other == "number" else w)
+        wanted = BINARY[name][1](x, np.asarray(3, NUMPY[element]) if other == "number" else w)
         np.testing.assert_allclose(result, wanted, rtol=2e-3 if element == "f16" else 1e-6, err_msg=name)
     called = [f"{name}_scalar" if other == "number" else name for name in names]
     assert told_of(tmp_path)[:2] == (dict.fromkeys(called, 1), 0)
