@@ -23,6 +23,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Of PyTorch, for models that are all small: its threads wait for each other by spinning, and the cores are shared.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The same examples on every run; HP_PROPERTY_EXAMPLES asks for new ones.
 settings.register_profile("same", derandomize=True)
 settings.register_profile("new", derandomize=False)

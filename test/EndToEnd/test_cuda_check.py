@@ -75,5 +75,6 @@ def test_real_shape(hp: Callable[..., Outcome], tmp_path: Path) -> None:
     assert sum(kernel["spill_stores"] + kernel["spill_loads"] for kernel in kernels) == 0
     assert max(kernel["registers"] for kernel in kernels) <= 64
     for kernel in kernels:
-        if kernel["name"].startswith("GPT2Block"):
-            assert "16" in {*kernel["loads"], *kernel["stores"]}, kernel
+        # All but positions that are compared with their neighbours, a word beside them.
+        widths = {*kernel["loads"], *kernel["stores"]}
+        assert "16" in widths or (widths == {"8"} and not kernel["name"].startswith("GPT2Block")), kernel

@@ -19,16 +19,8 @@
 
 #include "lib/Conversion/LinalgToDevice/DeviceThreads.h"
 #include "lib/Conversion/Passes.h"
-#include "lib/Conversion/RuntimeToLLVM/BooleanBytes.h"
+#include "lib/Conversion/RuntimeToLLVM/CodeToLLVM.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
-#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
-#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
-#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -96,29 +88,9 @@ static void answerDeviceCall(func::CallOp call) {
 namespace {
 struct ConvertDeviceToLLVMPass
     : impl::ConvertDeviceToLLVMBase<ConvertDeviceToLLVMPass> {
-  LogicalResult convertDialects();
   void runOnOperation() override;
 };
 } // namespace
-
-LogicalResult ConvertDeviceToLLVMPass::convertDialects() {
-  MLIRContext *context = &getContext();
-  LowerToLLVMOptions options(context);
-  options.useBarePtrCallConv = true;
-  LLVMTypeConverter converter(context, options);
-  RewritePatternSet patterns(context);
-  populateBooleanBytePatterns(converter, patterns);
-  arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
-  index::populateIndexToLLVMConversionPatterns(converter, patterns);
-  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
-  populateFuncToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns);
-  ub::populateUBToLLVMConversionPatterns(converter, patterns);
-  LLVMConversionTarget target(*context);
-  target.addLegalOp<ModuleOp>();
-  return applyFullConversion(getOperation(), target, std::move(patterns));
-}
 
 void ConvertDeviceToLLVMPass::runOnOperation() {
   ModuleOp module = getOperation();
@@ -148,7 +120,8 @@ void ConvertDeviceToLLVMPass::runOnOperation() {
                             Builder(module).getI64IntegerAttr(16));
     function.setPublic();
   }
-  if (failed(convertDialects()))
+  if (failed(convertCodeToLLVM(
+          module, [](LLVMTypeConverter &, RewritePatternSet &) {})))
     return signalPassFailure();
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     auto found = threads.find(function.getSymName());

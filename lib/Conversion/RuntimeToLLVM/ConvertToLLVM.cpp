@@ -20,19 +20,11 @@
 #include "dialects/Offload/Offload.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/RuntimeCalls.h"
-#include "lib/Conversion/RuntimeToLLVM/BooleanBytes.h"
+#include "lib/Conversion/RuntimeToLLVM/CodeToLLVM.h"
 
 #include "mlir/Analysis/DataLayoutAnalysis.h"
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
-#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
-#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
-#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -313,28 +305,15 @@ struct ConvertToLLVMPass : impl::ConvertToLLVMBase<ConvertToLLVMPass> {
 } // namespace
 
 LogicalResult ConvertToLLVMPass::convertDialects() {
-  MLIRContext *context = &getContext();
-  LowerToLLVMOptions options(context);
-  options.useBarePtrCallConv = true;
-  LLVMTypeConverter converter(context, options);
-  // A tier is where the runtime allocates; pointers are alike.
-  converter.addTypeAttributeConversion(
-      [](BaseMemRefType type, offload::TierAttr) -> Attribute {
-        return IntegerAttr::get(IntegerType::get(type.getContext(), 64), 0);
-      });
-  RewritePatternSet patterns(context);
-  patterns.add<AllocToRuntime, DeallocToRuntime>(converter, /*benefit=*/2);
-  populateBooleanBytePatterns(converter, patterns);
-  arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
-  index::populateIndexToLLVMConversionPatterns(converter, patterns);
-  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
-  populateFuncToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns);
-  ub::populateUBToLLVMConversionPatterns(converter, patterns);
-  LLVMConversionTarget target(*context);
-  target.addLegalOp<ModuleOp>();
-  return applyFullConversion(getOperation(), target, std::move(patterns));
+  return convertCodeToLLVM(getOperation(), [](LLVMTypeConverter &converter,
+                                              RewritePatternSet &patterns) {
+    // A tier is where the runtime allocates; pointers are alike.
+    converter.addTypeAttributeConversion(
+        [](BaseMemRefType type, offload::TierAttr) -> Attribute {
+          return IntegerAttr::get(IntegerType::get(type.getContext(), 64), 0);
+        });
+    patterns.add<AllocToRuntime, DeallocToRuntime>(converter, /*benefit=*/2);
+  });
 }
 
 void ConvertToLLVMPass::runOnOperation() {

@@ -288,9 +288,10 @@ def reference_results(model: Model) -> dict[str, NDArray[Any]]:
     import torch
 
     from hyperparallel.frontend.signature import name_results
+    from hyperparallel.frontend.threads import fitting_threads
 
     loaded = rebuild(model)
-    with torch.no_grad():
+    with torch.no_grad(), fitting_threads(loaded.module):
         named = name_results(loaded.module(*loaded.args, **loaded.kwargs))
     import numpy as np
 

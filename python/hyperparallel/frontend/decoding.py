@@ -20,6 +20,7 @@ import torch
 
 from hyperparallel.errors import ImportModelError
 from hyperparallel.frontend.signature import bind_call, name_inputs, name_results
+from hyperparallel.frontend.threads import fitting_threads
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def decode(
     call = bind_call(module, args, kwargs)
     tensors = name_inputs(call, [name for name, _ in module.named_parameters()] + list(buffers))
     results: dict[str, torch.Tensor] = {}
-    with torch.no_grad():
+    with torch.no_grad(), fitting_threads(module):
         for _ in range(steps):
             step_args, step_kwargs = call.with_tensors(list(tensors.values()))
             results = dict(name_results(module(*step_args, **step_kwargs)))

@@ -16,6 +16,7 @@ from hyperparallel.frontend.dropout import CountedDropout, give_counters
 from hyperparallel.frontend.feeding import Batches, checked_batch
 from hyperparallel.frontend.optimizers import STEP
 from hyperparallel.frontend.signature import bind_call, name_inputs
+from hyperparallel.frontend.threads import fitting_threads
 from hyperparallel.frontend.tracing import named_state
 
 if TYPE_CHECKING:
@@ -70,35 +71,36 @@ def train(
     tensors = {**inputs, **training.targets}
     rows = next((tensor.shape[0] for tensor in tensors.values() if tensor.dim() > 0), 0)
     losses: list[float] = []
-    for step in range(steps):
-        given = tensors if fed is None else {**tensors, **checked_batch(fed(step), step, tensors)}
-        training.optimizer.zero_grad(set_to_none=True)
-        total = 0.0
-        for number in range(training.microbatches):
-            parts = {
-                name: tensor[number :: training.microbatches]
-                if tensor.dim() > 0 and tensor.shape[0] == rows
-                else tensor
-                for name, tensor in given.items()
-            }
-            call_args, call_kwargs = call.with_tensors([parts[name] for name in inputs])
-            with CountedDropout(training.seed):
-                output = torch.func.functional_call(
-                    module, _computed_with(module, training), call_args, call_kwargs, tie_weights=True
-                )
-            loss = training.loss(output, **{name: parts[name] for name in training.targets})
-            loss = loss / training.microbatches
-            loss.backward()
-            total += float(loss.detach())
-        if training.clip_norm is not None:
-            trained = [tensor for group in training.optimizer.param_groups for tensor in group["params"]]
-            torch.nn.utils.clip_grad_norm_(trained, training.clip_norm)
-        training.optimizer.step()
-        if training.scheduler is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a copied optimizer no longer counts its steps for its scheduler
-                training.scheduler.step()
-        losses.append(total)
+    with fitting_threads(module):
+        for step in range(steps):
+            given = tensors if fed is None else {**tensors, **checked_batch(fed(step), step, tensors)}
+            training.optimizer.zero_grad(set_to_none=True)
+            total = 0.0
+            for number in range(training.microbatches):
+                parts = {
+                    name: tensor[number :: training.microbatches]
+                    if tensor.dim() > 0 and tensor.shape[0] == rows
+                    else tensor
+                    for name, tensor in given.items()
+                }
+                call_args, call_kwargs = call.with_tensors([parts[name] for name in inputs])
+                with CountedDropout(training.seed):
+                    output = torch.func.functional_call(
+                        module, _computed_with(module, training), call_args, call_kwargs, tie_weights=True
+                    )
+                loss = training.loss(output, **{name: parts[name] for name in training.targets})
+                loss = loss / training.microbatches
+                loss.backward()
+                total += float(loss.detach())
+            if training.clip_norm is not None:
+                trained = [tensor for group in training.optimizer.param_groups for tensor in group["params"]]
+                torch.nn.utils.clip_grad_norm_(trained, training.clip_norm)
+            training.optimizer.step()
+            if training.scheduler is not None:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a copied optimizer no longer counts its steps for its scheduler
+                    training.scheduler.step()
+            losses.append(total)
     parameters = {entry.name: entry.tensor.detach() for entry in state if entry.role is Role.PARAMETER}
     buffers = {entry.name: entry.tensor.detach() for entry in state if entry.role is Role.BUFFER}
     return ReferenceTraining(tuple(losses), parameters, _optimizer_state(training, state), buffers)
