@@ -173,7 +173,8 @@ static llvm::json::Object countCalls(ModuleOp program) {
 /// What a pass has counted: what the calls of products do at their end, and why
 /// not more (`hp.epilogues`, FoldEpilogues); what became of attention
 /// (`hp.attention`, FormAttention); which operators of a vendor are called
-/// (`hp.operations`, LaunchDeviceKernels).
+/// (`hp.operations`, LaunchDeviceKernels), and why (`hp.choices`,
+/// ChooseOperators).
 static llvm::json::Object describeCounts(ModuleOp program, StringRef name) {
   llvm::json::Object counts;
   if (auto told = program->getAttrOfType<DictionaryAttr>(name))
@@ -251,6 +252,7 @@ LogicalResult compileProgram(ModuleOp module,
     description["kernels"] = std::move(described);
     description["calls"] = countCalls(module);
     description["operations"] = describeCounts(module, "hp.operations");
+    description["choices"] = describeCounts(module, "hp.choices");
     description["attention"] = describeCounts(module, "hp.attention");
   } else if (hasKernels) {
     OwningOpRef<ModuleOp> kernels = takeKernels(module);

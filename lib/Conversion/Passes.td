@@ -138,7 +138,9 @@ def FormAttention : Pass<"hp-form-attention", "mlir::ModuleOp"> {
     ListOption<"types", "types", "std::string",
                "Element types of the back end's call, such as f16, bf16, f32">,
     Option<"mostWidth", "most-width", "int64_t", /*default=*/"0",
-           "Width of a head that it takes; 0 for any">
+           "Width of a head that it takes; 0 for any">,
+    Option<"equalWidths", "equal-widths", "bool", /*default=*/"false",
+           "Whether keys and values must be of one width">
   ];
   let statistics = [
     Statistic<"numFormed", "num-formed", "Attentions that became one op">,
@@ -365,12 +367,80 @@ def CallLibrary : Pass<"hp-call-library", "mlir::ModuleOp"> {
     tensors. What an op's body loads at an index that it computes is gathered
     before, by the operator `embedding`; loops that add rows at computed places
     are the operator `index_add`; what only moves elements between
-    buffers with gaps, or in another order, is the operator `copy`, and other ops
-    get copies without gaps and in the order of their loops; constants are
-    uploaded. A call of an operator is a call of a private
+    buffers with gaps, or in another order, is the operator `copy` (of whole
+    buffers, `permute`), and other ops get copies without gaps and in the order of
+    their loops; constants are uploaded. A call of an operator is a call of a private
     function with `hp.library` (its name) and `hp.words` (element type, rank,
-    sizes and strides of each buffer).
+    sizes and strides of each buffer, then numbers of the operator).
   }];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::func::FuncDialect",
+    "mlir::linalg::LinalgDialect", "mlir::memref::MemRefDialect"
+  ];
+}
+
+def OutlineOperators : Pass<"hp-outline-operators", "mlir::ModuleOp"> {
+  let summary = "Puts what one operator of a vendor computes into a function of its own";
+  let description = [{
+    On tensors, before fusion: structured ops that together are a softmax, a layer
+    normalisation or an RMS normalisation along the last dimension become a call of
+    a private function, which has them as they were. It carries `hp.operator` (the
+    name), `hp.epsilon`, and `hp.results` (by number, which of the operator's results
+    it gives: the whole one, then the rows' means and reciprocal deviations).
+    `hp-choose-operators` decides whether it is called. Not outlined are forms of
+    other types than f32, f16 and bf16, and those of which something else is used
+    that an operator does not give.
+  }];
+  let options = [
+    Option<"leaveAttention", "leave-attention", "bool", /*default=*/"false",
+           "Leave a softmax that only a product reads: hp-form-attention takes it">
+  ];
+  let statistics = [
+    Statistic<"numOutlined", "num-outlined", "Forms that are calls now">
+  ];
+  let dependentDialects = ["mlir::func::FuncDialect"];
+}
+
+def UnifyProductTypes : Pass<"hp-unify-product-types", "mlir::ModuleOp"> {
+  let summary = "Gives the operands and the result of a product one element type";
+  let description = [{
+    For libraries whose products give the type that they are given, with sums in f32.
+    On tensors: where all that is done with a sum of f16 or bf16 in f32 is to round it
+    to that type, the product gives it so. The operands of others are widened by ops
+    of their own, so that the copies are in every plan of memory.
+  }];
+  let statistics = [
+    Statistic<"numNarrowed", "num-narrowed", "Products that round their result">,
+    Statistic<"numWidened", "num-widened", "Operands that are widened before">
+  ];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+    "mlir::tensor::TensorDialect"
+  ];
+}
+
+def ChooseOperators : Pass<"hp-choose-operators", "mlir::ModuleOp"> {
+  let summary = "Calls a vendor's operators where fragments would not be cheaper";
+  let description = [{
+    For each function of `hp-outline-operators`, on buffers: the operator is called
+    if that takes no more launches and trips to memory than fragments do, in which
+    its ops may share both with their neighbours. Groups that are one function of
+    elements, one change of their type, one fill, or one reduction are operators, too.
+    What was chosen and why is counted in the module's `hp.choices`, and told with
+    its figures in remarks (category `hp-choose-operators`).
+  }];
+  let options = [
+    Option<"operators", "operators", "std::string", "\"by-cost\"",
+           "Which are called: by-cost, always, never">,
+    Option<"bytesPerLaunch", "bytes-per-launch", "int64_t", "4194304",
+           "Bytes that are moved in the time of a launch; by the vendor's figures "
+           "for Ascend910B1 (1.6 TB/s, some microseconds)">
+  ];
+  let statistics = [
+    Statistic<"numOperators", "num-operators", "Operators that are called">,
+    Statistic<"numFragments", "num-fragments",
+              "Outlined forms that became parts of fragments">
+  ];
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::func::FuncDialect",
     "mlir::linalg::LinalgDialect", "mlir::memref::MemRefDialect"

@@ -70,6 +70,11 @@ void addTensorPasses(OpPassManager &manager, KernelKind kernels) {
   manager.addPass(createConvertHyperShardToRuntime(collectives));
   manager.addPass(createConvertHyperMPMDToRuntime());
   manager.addPass(createConvertOffloadToRuntime());
+  if (kernels == KernelKind::Fragments) {
+    OutlineOperatorsOptions operators;
+    operators.leaveAttention = true;
+    manager.addPass(createOutlineOperators(operators));
+  }
   buildFusePipeline(manager);
 }
 
@@ -103,6 +108,7 @@ void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
     break;
   case KernelKind::Fragments:
     manager.addPass(createCallLibrary());
+    manager.addPass(createChooseOperators());
     manager.addPass(createFormFragments());
     break;
   }

@@ -17,7 +17,8 @@
 //   host      as for the CPU, then the imports are bound
 //
 // `hp-lower-to-fragments` is the same, but that groups become texts in HFusion,
-// which Ascend's compiler takes, and calls of CANN's operators.
+// which Ascend's compiler takes, and calls of CANN's operators: what is one is
+// recognised on tensors, before fusion, and chosen on buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,7 +75,13 @@ void buildLowerToDevicePipeline(OpPassManager &manager) {
 
 void buildLowerToFragmentsPipeline(OpPassManager &manager) {
   addTensorPasses(manager, KernelKind::Fragments);
-  manager.addPass(createFormAttention()); // nor has libhp_ascend.so
+  FormAttentionOptions attention; // what hp_device_can says of libhp_ascend.so
+  attention.types = {"f16", "bf16", "f32"};
+  attention.mostWidth = 512;
+  attention.equalWidths = true;
+  manager.addPass(createFormAttention(attention));
+  manager.addPass(createOutlineOperators()); // softmax that is in none
+  manager.addPass(createUnifyProductTypes());
   addBufferPasses(manager, KernelKind::Fragments);
   manager.addPass(createLaunchDeviceKernels());
   addLoopPasses(manager);

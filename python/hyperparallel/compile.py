@@ -571,6 +571,7 @@ def _write_coverage(directory: Path, kernels: Sequence[Mapping[str, Any]]) -> No
             "fragment": count_operations(directory / FRAGMENTS_FILE),
             "host": {"read": calls.get("hp_rt_read", 0), "write": calls.get("hp_rt_write", 0)},
         }
+        report["choices"] = description["choices"]
     (directory / COVERAGE_FILE).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 

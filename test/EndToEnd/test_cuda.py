@@ -9,16 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bf16_training import assert_near_exact, sgd_in_bf16
-from gpu_models import ROOT, Case, assert_alike, case, in_half, reports, sizes_of, without_calls
+from gpu_models import Case, assert_alike, case, in_half, reports, without_calls
 
-from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import compile_model
 from hyperparallel.compiled import CompiledProgram
 from hyperparallel.errors import RuntimeFailure
 from hyperparallel.execute import RunResult
-from hyperparallel.frontend.model_file import load_model_file
-from hyperparallel.frontend.training import import_training
 from hyperparallel.plan import Plan
 
 torch = pytest.importorskip("torch")
@@ -90,19 +86,6 @@ def test_wide_accesses(name: str, tmp_path: Path) -> None:
     rows = [kernel for kernel in blocks if kernel["shared_bytes"]]
     assert rows
     assert any({*kernel["loads"], *kernel["stores"]} == {"16"} for kernel in rows)
-
-
-@pytest.mark.parametrize(("name", "mesh"), [("gpt2", "tp=1"), ("llama", "tp=1"), ("llama", "dp=2,tp=2")])
-def test_bf16_training(name: str, mesh: str, tmp_path: Path) -> None:
-    """Products and kernels in bf16 with sums in f32; parameters and their updates in f32."""
-    sizes = {**sizes_of(name), "kv_heads": 2} if name == "llama" else sizes_of(name)
-    loaded = load_model_file(ROOT / "examples" / f"{name}_train.py", {**sizes, "dtype": "bf16"})
-    training = sgd_in_bf16(loaded)
-    imported = import_training(loaded.module, loaded.args, loaded.kwargs, training=training, name=name)
-    one = Case(imported, dict(example_inputs(loaded)))
-    program = one.compile(Plan(preset="megatron"), mesh, tmp_path / "gpu")
-    assert_all_on_gpus(program)
-    assert_near_exact(one.run(program, repeat=2), imported, loaded, training, 2)
 
 
 def test_tf32_is_a_choice(tmp_path: Path) -> None:

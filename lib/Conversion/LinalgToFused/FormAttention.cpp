@@ -349,6 +349,16 @@ void FormAttentionPass::checkReaders(Attention &found) {
     found.refusal = "a product adds to what was there before";
 }
 
+/// How often a loop runs that moves along an operand.
+static int64_t extentOf(AffineMap map, OpOperand *operand, unsigned loop) {
+  auto type = cast<RankedTensorType>(operand->get().getType());
+  for (auto [expr, size] : llvm::zip_equal(map.getResults(), type.getShape()))
+    if (auto dim = dyn_cast<AffineDimExpr>(expr);
+        dim && dim.getPosition() == loop)
+      return size;
+  return 1;
+}
+
 /// What the back end's call has, and whether it is worth it.
 void FormAttentionPass::checkCall(Attention &found,
                                   const AttentionLoops &loops) {
@@ -370,6 +380,9 @@ void FormAttentionPass::checkCall(Attention &found,
   int64_t width = extents[classifyLoops(found.scores).k[0]];
   if (mostWidth > 0 && width > mostWidth)
     found.refusal = "heads are wider than the back end's call takes";
+  int64_t wide = extentOf(loops.values, loops.valuesOperand, loops.count - 1);
+  if (equalWidths && wide != width)
+    found.refusal = "the back end's call wants keys and values of one width";
 }
 
 void FormAttentionPass::record(Location loc, const std::string &told,

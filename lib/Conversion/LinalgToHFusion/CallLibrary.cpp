@@ -12,12 +12,15 @@
 //   1. A constant is uploaded to a buffer where it is read. One of a single
 //      number stays, where only linalg ops read it.
 //      A number that is known when the program runs is written to a buffer.
-//   2. Reads and sums at computed places are operators (SplitGathers.cpp,
-//      ScatterLoops.cpp).
+//   2. Attention, places of greatest elements, and reads and sums at computed
+//      places, are operators (CallAttention.cpp, CallArgmax.cpp,
+//      SplitGathers.cpp, ScatterLoops.cpp).
 //   3. What moves elements and computes nothing, between buffers of which one
-//      has gaps or is visited in another order, is a copy by an operator.
+//      has gaps or is visited in another order, is a copy by an operator; of
+//      whole buffers, a permutation.
 //   4. Other ops get copies without gaps, in the order of their loops: Ascend's
-//      compiler fails at transposes among other ops.
+//      compiler fails at transposes among other ops. The loops take the order
+//      that needs no copy, if there is one.
 //
 // Cost: linear in ops.
 //
@@ -29,6 +32,7 @@
 #include "lib/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
@@ -236,6 +240,30 @@ static bool isOneToOne(AffineMap map) {
   return true;
 }
 
+/// Gives the loops the order in which an operand that all of them visit has
+/// them in memory, if that is the order of all others, too.
+static void orderLoops(linalg::GenericOp op) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (llvm::all_of(maps, isInOrder))
+    return;
+  for (AffineMap map : maps) {
+    if (!map.isPermutation())
+      continue;
+    SmallVector<unsigned> order;
+    for (AffineExpr loop : map.getResults())
+      order.push_back(cast<AffineDimExpr>(loop).getPosition());
+    AffineMap moved = inversePermutation(
+        AffineMap::getPermutationMap(order, op.getContext()));
+    if (!llvm::all_of(maps, [&](AffineMap other) {
+          return isInOrder(other.compose(moved));
+        }))
+      continue;
+    IRRewriter rewriter(op);
+    (void)linalg::interchangeGenericOp(rewriter, op, order);
+    return;
+  }
+}
+
 /// Gives an operand that is visited in another order, or by sums of loops, a
 /// buffer in the order of the loops. What strides cannot say stays, and is
 /// reported later.
@@ -275,6 +303,21 @@ static void orderOperand(linalg::GenericOp op, OpOperand &operand,
   operand.set(ordered);
 }
 
+/// Where each dimension of the target is in the source, if all that an op does
+/// is to permute the dimensions of a whole buffer.
+static std::optional<SmallVector<int64_t>>
+getPermutation(LinalgOp op, OpOperand &source, OpOperand &target) {
+  AffineMap from = op.getMatchingIndexingMap(&source);
+  AffineMap to = op.getMatchingIndexingMap(&target);
+  if (!from.isPermutation() || !to.isPermutation() || hasGaps(source.get()) ||
+      hasGaps(target.get()))
+    return std::nullopt;
+  SmallVector<int64_t> permutation;
+  for (AffineExpr loop : to.getResults())
+    permutation.push_back(*from.getResultPosition(loop));
+  return permutation;
+}
+
 /// True if a library did what the op does.
 static bool moveByLibrary(LinalgOp op, LibraryCalls &library) {
   OpOperand *source = getMoved(op);
@@ -288,7 +331,12 @@ static bool moveByLibrary(LinalgOp op, LibraryCalls &library) {
       !isOneToOne(op.getMatchingIndexingMap(&target)))
     return false;
   OpBuilder builder(op);
-  library.call(builder, op.getLoc(), "copy", {*from, *to});
+  if (auto permutation = getPermutation(op, *source, target))
+    library.call(builder, op.getLoc(), "permute",
+                 {viewOf(source->get()), viewOf(target.get())}, {},
+                 *permutation);
+  else
+    library.call(builder, op.getLoc(), "copy", {*from, *to});
   op->erase();
   return true;
 }
@@ -335,7 +383,10 @@ struct CallLibraryPass : impl::CallLibraryBase<CallLibraryPass> {
                              copy.getTarget());
       copy->erase();
     });
+    if (failed(callAttention(function, library)))
+      return failure();
     callScatters(function, library);
+    callArgmax(function, library);
     placeNumbers(function, library);
     placeConstants(function, library);
     if (failed(splitGathers(function, library)))
@@ -348,9 +399,19 @@ struct CallLibraryPass : impl::CallLibraryBase<CallLibraryPass> {
     for (LinalgOp op : ops) {
       if (moveByLibrary(op, library))
         continue;
-      if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+      // Windows are sums of loops, which operands are ordered by.
+      if (!isa<linalg::GenericOp>(op) &&
+          !llvm::all_of(op.getIndexingMapsArray(), isInOrder)) {
+        IRRewriter rewriter(op);
+        if (auto general = linalg::generalizeNamedOp(rewriter, op);
+            succeeded(general))
+          op = *general;
+      }
+      if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation())) {
+        orderLoops(generic);
         for (OpOperand &operand : generic->getOpOperands())
           orderOperand(generic, operand, library);
+      }
       if (failed(closeGaps(op, library)))
         return failure();
     }

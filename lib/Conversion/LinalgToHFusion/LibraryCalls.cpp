@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -60,14 +61,24 @@ void setAccess(func::FuncOp function, unsigned argument, bool writes) {
       StringAttr::get(function.getContext(), writes ? "write" : "read"));
 }
 
-/// An operator writes its last buffer; `index_add` its first, `check` none.
+/// An operator writes its last buffer; `index_add` its first, `check` none, and
+/// those of normalisations and attention numbers of the rows, too.
 static bool writes(StringRef operation, size_t buffer, size_t count) {
-  return operation != "check" &&
-         buffer == (operation == "index_add" ? 0 : count - 1);
+  if (operation == "index_add")
+    return buffer == 0;
+  size_t written = llvm::StringSwitch<size_t>(operation)
+                       .Case("check", 0)
+                       .Case("rms_norm", 2)
+                       .Case("max_dim", 2)
+                       .Case("layer_norm", 3)
+                       .Case("attention", 3)
+                       .Default(1);
+  return buffer + written >= count;
 }
 
 void LibraryCalls::call(OpBuilder &builder, Location loc, StringRef operation,
-                        ArrayRef<LibraryView> views, Value word) {
+                        ArrayRef<LibraryView> views, Value word,
+                        ArrayRef<int64_t> numbers) {
   SmallVector<Value> buffers;
   SmallVector<Type> types;
   SmallVector<int64_t> words;
@@ -84,6 +95,7 @@ void LibraryCalls::call(OpBuilder &builder, Location loc, StringRef operation,
     llvm::append_range(words, view.sizes);
     llvm::append_range(words, view.strides);
   }
+  llvm::append_range(words, numbers);
   auto signature = builder.getFunctionType(types, {});
   std::string key;
   llvm::raw_string_ostream stream(key);

@@ -6,7 +6,8 @@
 //
 // A call of an operator is a call of a private function without a body, which
 // says in `hp.library` which one, and in `hp.words` what its buffers are:
-// element type, rank, sizes and strides of each, as `hp_rt_library` takes them.
+// element type, rank, sizes and strides of each, then numbers of the operator,
+// as `hp_rt_library` takes them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HYPERPARALLEL_LIB_CONVERSION_LINALGTOHFUSION_LIBRARYCALLS_H
@@ -28,9 +29,11 @@ class LibraryCalls {
 public:
   explicit LibraryCalls(ModuleOp module) : symbols(module) {}
 
-  /// `word`, if there is one, comes before the buffers.
+  /// `word`, if there is one, comes before the buffers; `numbers` come behind
+  /// the words that say what these are.
   void call(OpBuilder &builder, Location loc, StringRef operation,
-            ArrayRef<LibraryView> views, Value word = {});
+            ArrayRef<LibraryView> views, Value word = {},
+            ArrayRef<int64_t> numbers = {});
   /// From one buffer to another of the same shape.
   void copy(OpBuilder &builder, Location loc, Value source, Value target);
 

@@ -23,6 +23,12 @@ BlockArgument addInput(linalg::GenericOp &op, Value buffer, AffineMap map);
 /// `embedding`. Reports what no operator reads.
 LogicalResult splitGathers(func::FuncOp function, LibraryCalls &library);
 
+/// Attention (`fused.attention`): the operator of that name.
+LogicalResult callAttention(func::FuncOp function, LibraryCalls &library);
+
+/// Greatest elements and their places: the operator `max_dim`.
+void callArgmax(func::FuncOp function, LibraryCalls &library);
+
 /// Loops that add rows at computed places: the operator `index_add`.
 void callScatters(func::FuncOp function, LibraryCalls &library);
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===-- LibraryCalls.cpp - hp_rt_library through CANN's operators ---------===//
 //
-//   copy       (source, target): views of one shape, with any strides
-//   embedding  (table, rows, target): rows of the table, by number
-//   index_add  (table, rows, updates): adds each update to the row that its
-//              number says; in which order is the operator's
-//   fill       (bits, target): a number in every element
-//   check      (number): of an assertion that failed, or 0. It is copied to the
-//              host, which looks at all of them when the run ends
+//   check (number): of an assertion that failed, or 0. It is copied to the
+//   host,
+//         which looks at all of them when the run ends
+//
+// All others are in OperatorCalls.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +17,6 @@
 #include <utility>
 
 namespace hyperparallel::runtime::cuda {
-
-using ascend::Operands;
-using ascend::TensorHandle;
 
 namespace {
 
@@ -99,50 +94,8 @@ hp_status callLibrary(Device &device, const char *operation,
                       int64_t numWords) {
   if (!std::strcmp(operation, "check") && count == 1)
     return check(device, buffers[0]);
-  hp_status status = ascend::opapi().load();
-  if (status != HP_OK)
-    return status;
-  Operands operands;
-  std::vector<TensorHandle *> tensors;
-  int64_t typeOfFirst = numWords > 0 ? words[0] : HP_F32;
-  const int64_t *end = words + numWords;
-  bool isFill = !std::strcmp(operation, "fill") && count == 2;
-  for (int64_t i = isFill; i < count; ++i) {
-    if (end - words < 2 || end - words < 2 + 2 * words[1])
-      return fail(HP_INVALID_ARGUMENT,
-                  "operation '%s': expected words for each buffer", operation);
-    int64_t dtype = words[0], rank = words[1];
-    words += 2;
-    tensors.push_back(operands.tensor(
-        buffers[i], dtype, std::vector<int64_t>(words, words + rank),
-        std::vector<int64_t>(words + rank, words + 2 * rank)));
-    words += 2 * rank;
-  }
-  if (!operands.complete())
-    return fail(HP_INTERNAL, "operation '%s': CANN made no tensor", operation);
-  StreamHandle stream = device.streams[HP_STREAM_COMPUTE];
-  if (!std::strcmp(operation, "copy") && count == 2)
-    return HP_RUN_OPERATOR(device, stream, copy, tensors[1], tensors[0]);
-  if (!std::strcmp(operation, "embedding") && count == 3)
-    return HP_RUN_OPERATOR(device, stream, embedding, tensors[0], tensors[1],
-                           tensors[2]);
-  if (isFill) {
-    ascend::ScalarHandle *number = operands.scalarOfBits(
-        static_cast<int64_t>(reinterpret_cast<intptr_t>(buffers[0])),
-        typeOfFirst);
-    return number
-               ? HP_RUN_OPERATOR(device, stream, fillScalar, tensors[0], number)
-               : fail(HP_INTERNAL, "operation 'fill': CANN made no number");
-  }
-  if (!std::strcmp(operation, "index_add") && count == 3) {
-    ascend::ScalarHandle *one = operands.scalar(1, typeOfFirst);
-    return one ? HP_RUN_OPERATOR(device, stream, indexAdd, tensors[0], 0,
-                                 tensors[1], tensors[2], one)
-               : fail(HP_INTERNAL,
-                      "operation 'index_add': CANN made no number");
-  }
-  return fail(HP_UNIMPLEMENTED, "back end 'ascend' has no operation '%s'",
-              operation);
+  return ascend::callOperator(device, operation, buffers, count, words,
+                              numWords);
 }
 
 void rtLibrary(const char *operation, void *const *buffers, int64_t count,

@@ -193,10 +193,14 @@ hp_status canMultiply(int64_t dtype, int64_t activation) {
   return checkKind(dtype, activation);
 }
 
-hp_status canAttend(int64_t, int64_t) {
+hp_status canAttend(int64_t dtype, int64_t width) {
+  bool isHalf = dtype == HP_F16 || dtype == HP_BF16;
+  if ((isHalf || dtype == HP_F32) && width > 0 && width <= 512)
+    return HP_OK;
   return fail(HP_UNIMPLEMENTED,
-              "the ascend back end has no call for attention: programs have "
-              "two products and a softmax");
+              "the ascend back end's call for attention (CANN's "
+              "aclnnFlashAttentionScoreV2) takes f16, bf16 and f32, and heads "
+              "of 1 to 512 elements");
 }
 
 hp_status multiply(Device &device, const hp_matmul_desc &desc,

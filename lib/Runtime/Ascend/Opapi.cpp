@@ -64,6 +64,8 @@ Operands::~Operands() {
     opapi().destroyTensor(tensor);
   for (ScalarHandle *scalar : scalars)
     opapi().destroyScalar(scalar);
+  for (IntArrayHandle *array : arrays)
+    opapi().destroyIntArray(array);
 }
 
 TensorHandle *Operands::tensor(const void *data, int64_t dtype,
@@ -100,10 +102,19 @@ ScalarHandle *Operands::scalar(double value, int64_t dtype) {
 
 ScalarHandle *Operands::scalarOfBits(int64_t bits, int64_t dtype) {
   // The lowest bytes are the first.
-  return keep(dtype == HP_F64   ? opapi().createScalar(&bits, Double)
-              : dtype == HP_F32 ? opapi().createScalar(&bits, Float)
-              : dtype < HP_F16  ? opapi().createScalar(&bits, Int64)
-                                : nullptr);
+  static const int types[] = {Int64,   Int64,    Int64, Int64, Int64,
+                              Float16, Bfloat16, Float, Double};
+  return keep(dtype >= HP_I1 && dtype <= HP_F64
+                  ? opapi().createScalar(&bits, types[dtype])
+                  : nullptr);
+}
+
+IntArrayHandle *Operands::numbers(const std::vector<int64_t> &values) {
+  IntArrayHandle *made = opapi().createIntArray(values.data(), values.size());
+  if (made)
+    arrays.push_back(made);
+  failed |= !made;
+  return made;
 }
 
 namespace {

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Runtime/Ascend/Opapi.h"
+#include "test/Runtime/fakes/FakeOpapi.h"
 #include "lib/Runtime/CPU/HalfFloat.h"
 #include "test/Runtime/fakes/FakeCuda.h"
 
@@ -21,40 +21,21 @@
 #include <set>
 #include <string>
 
-#define FAKE extern "C" __attribute__((visibility("default")))
-
 namespace ascend = hyperparallel::runtime::ascend;
-using ascend::ExecutorHandle;
-using ascend::ScalarHandle;
-using ascend::TensorHandle;
+using fakes::ExecutorHandle;
+using fakes::IntArrayHandle;
+using fakes::ScalarHandle;
+using fakes::TensorHandle;
 using hyperparallel::runtime::BFloat16;
 using hyperparallel::runtime::Float16;
 
-namespace hyperparallel::runtime::ascend {
-struct TensorHandle {
-  std::vector<int64_t> sizes, strides;
-  int type;
-  char *data;
-};
-struct ScalarHandle {
-  double value;
-  int64_t whole;
-  int type;
-};
-struct ExecutorHandle {
-  std::string name;
-  uint64_t workspace;
-  std::vector<const TensorHandle *> reads;
-  const TensorHandle *writes;
-  std::function<std::string()> work;
-};
-} // namespace hyperparallel::runtime::ascend
-
 namespace {
-
 constexpr int Invalid = 161002, Failed = 561103;
 std::mutex mutex;
 std::set<const void *> alive;
+} // namespace
+
+namespace fakes {
 
 int refuse(const std::string &what) {
   hp_fake_cuda_refuse(("aclnn: " + what).c_str());
@@ -108,11 +89,15 @@ void store(char *at, int type, float value) {
   }
 }
 
-int64_t count(const TensorHandle &tensor) {
-  int64_t elements = 1;
-  for (int64_t size : tensor.sizes)
-    elements *= size;
-  return elements;
+int64_t loadWhole(const char *at, int type) {
+  int64_t value = 0;
+  int64_t bytes = sizeOf(type);
+  std::memcpy(&value, at, static_cast<size_t>(bytes));
+  auto unused = static_cast<unsigned>(64 - 8 * bytes); // the sign spreads
+  return static_cast<int64_t>(static_cast<uint64_t>(value) << unused) >> unused;
+}
+void storeWhole(char *at, int type, int64_t value) {
+  std::memcpy(at, &value, static_cast<size_t>(sizeOf(type)));
 }
 
 /// The place of an element, of which the index may be one of a larger shape:
@@ -141,31 +126,6 @@ void forEach(const std::vector<int64_t> &sizes,
   }
 }
 
-/// A number of a row, of which the type is an integer's.
-int64_t rowAt(const TensorHandle &rows, const std::vector<int64_t> &index) {
-  int64_t wide = 0;
-  int32_t narrow = 0;
-  if (rows.type == ascend::Int64)
-    std::memcpy(&wide, placeOf(rows, index), sizeof(wide));
-  else
-    std::memcpy(&narrow, placeOf(rows, index), sizeof(narrow));
-  return wide + narrow;
-}
-
-/// sum += term, of any type; integers wrap.
-void add(char *sum, const char *term, int type) {
-  if (isFloat(type)) {
-    store(sum, type, load(sum, type) + load(term, type));
-    return;
-  }
-  uint64_t left = 0, right = 0;
-  auto bytes = static_cast<size_t>(sizeOf(type));
-  std::memcpy(&left, sum, bytes);
-  std::memcpy(&right, term, bytes);
-  left += right;
-  std::memcpy(sum, &left, bytes);
-}
-
 bool broadcasts(const TensorHandle &from, const std::vector<int64_t> &to) {
   if (from.sizes.size() > to.size())
     return false;
@@ -177,7 +137,7 @@ bool broadcasts(const TensorHandle &from, const std::vector<int64_t> &to) {
 }
 
 /// Notes what is touched: runs of neighbours, one by one.
-int touch(void *stream, const TensorHandle &tensor, bool writes) {
+static int touch(void *stream, const TensorHandle &tensor, bool writes) {
   std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
   for (size_t i = 0; i < tensor.sizes.size(); ++i) {
     if (tensor.sizes[i] == 0)
@@ -186,10 +146,10 @@ int touch(void *stream, const TensorHandle &tensor, bool writes) {
       dims.push_back({tensor.strides[i], tensor.sizes[i]});
   }
   std::sort(dims.begin(), dims.end());
-  int64_t run = 1;
+  int64_t length = 1;
   size_t inner = 0;
-  for (; inner < dims.size() && dims[inner].first == run; ++inner)
-    run *= dims[inner].second;
+  for (; inner < dims.size() && dims[inner].first == length; ++inner)
+    length *= dims[inner].second;
   std::vector<int64_t> sizes;
   for (size_t i = inner; i < dims.size(); ++i)
     sizes.push_back(dims[i].second);
@@ -202,19 +162,20 @@ int touch(void *stream, const TensorHandle &tensor, bool writes) {
     if (!fault)
       fault = hp_fake_cuda_access(
           stream, reinterpret_cast<uint64_t>(tensor.data + offset * bytes),
-          static_cast<uint64_t>(run * bytes), writes);
+          static_cast<uint64_t>(length * bytes), writes);
   });
   return fault;
 }
 
 int plan(const char *name, uint64_t workspace,
-         std::vector<const TensorHandle *> reads, const TensorHandle *writes,
+         std::vector<const TensorHandle *> reads,
+         std::vector<const TensorHandle *> writes,
          std::function<std::string()> work, uint64_t *size,
          ExecutorHandle **out) {
   std::lock_guard<std::mutex> lock(mutex);
   *size = workspace;
-  *out = new ExecutorHandle{name, workspace, std::move(reads), writes,
-                            std::move(work)};
+  *out = new ExecutorHandle{name, workspace, std::move(reads),
+                            std::move(writes), std::move(work)};
   alive.insert(*out);
   return 0;
 }
@@ -222,15 +183,15 @@ int plan(const char *name, uint64_t workspace,
 /// What a captured call has seen is seen again when it is made again: handles
 /// end for their users, and are deleted with the process.
 template <typename T>
-void keep(const T *handle) {
+static void keep(const T *handle) {
   static std::mutex guard;
   static std::vector<std::unique_ptr<const T>> handles;
   std::lock_guard<std::mutex> lock(guard);
   handles.emplace_back(handle);
 }
 
-int perform(const char *name, void *workspace, const ExecutorHandle &executor,
-            void *stream) {
+static int perform(const char *name, void *workspace,
+                   const ExecutorHandle &executor, void *stream) {
   int fault = hp_fake_cuda_begin(stream, name);
   if (!fault && executor.workspace > 0)
     fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(workspace),
@@ -238,8 +199,9 @@ int perform(const char *name, void *workspace, const ExecutorHandle &executor,
   for (const TensorHandle *tensor : executor.reads)
     if (!fault)
       fault = touch(stream, *tensor, false);
-  if (!fault)
-    fault = touch(stream, *executor.writes, true);
+  for (const TensorHandle *tensor : executor.writes)
+    if (!fault)
+      fault = touch(stream, *tensor, true);
   if (fault)
     return Failed;
   std::string wrong = executor.work();
@@ -255,8 +217,9 @@ int run(const char *name, void *workspace, uint64_t size,
     for (const TensorHandle *tensor : executor->reads)
       if (!alive.count(tensor))
         return refuse(std::string(name) + ": a tensor ended before the call");
-    if (!alive.count(executor->writes))
-      return refuse(std::string(name) + ": a tensor ended before the call");
+    for (const TensorHandle *tensor : executor->writes)
+      if (!alive.count(tensor))
+        return refuse(std::string(name) + ": a tensor ended before the call");
   }
   std::unique_ptr<ExecutorHandle> owned(executor);
   if (executor->name != name || size != executor->workspace ||
@@ -269,6 +232,28 @@ int run(const char *name, void *workspace, uint64_t size,
   };
   return hp_fake_cuda_defer(stream, &work) ? 0 : work(stream);
 }
+
+} // namespace fakes
+
+using namespace fakes;
+
+namespace {
+/// sum += term, of any type; integers wrap.
+void add(char *sum, const char *term, int type) {
+  if (isFloat(type)) {
+    store(sum, type, load(sum, type) + load(term, type));
+    return;
+  }
+  uint64_t left = 0, right = 0;
+  auto bytes = static_cast<size_t>(sizeOf(type));
+  std::memcpy(&left, sum, bytes);
+  std::memcpy(&right, term, bytes);
+  left += right;
+  std::memcpy(sum, &left, bytes);
+}
+} // namespace
+
+namespace {
 
 /// out = beta * added + alpha * (a b), for each index of the batch.
 std::string multiply(const TensorHandle *a, const TensorHandle *b,
@@ -344,7 +329,7 @@ int planProduct(const char *name, size_t rank, const TensorHandle *a,
   if (added)
     reads.push_back(added);
   return plan(
-      name, 4096, reads, out,
+      name, 4096, reads, {out},
       [=] {
         return multiply(a, b, added, static_cast<float>(beta),
                         static_cast<float>(alpha), out);
@@ -353,12 +338,6 @@ int planProduct(const char *name, size_t rank, const TensorHandle *a,
 }
 
 } // namespace
-
-#define RUN(NAME)                                                              \
-  FAKE int NAME(void *workspace, uint64_t size, ExecutorHandle *executor,      \
-                void *stream) {                                                \
-    return run(#NAME, workspace, size, executor, stream);                      \
-  }
 
 FAKE TensorHandle *aclCreateTensor(const int64_t *sizes, uint64_t rank,
                                    int type, const int64_t *strides,
@@ -393,18 +372,24 @@ FAKE int aclDestroyTensor(const TensorHandle *tensor) {
   return 0;
 }
 FAKE ScalarHandle *aclCreateScalar(void *value, int type) {
-  float narrow = 0;
-  int64_t whole = 0;
-  if (type == ascend::Float)
-    std::memcpy(&narrow, value, 4);
-  else if (type == ascend::Int64)
-    std::memcpy(&whole, value, 8);
-  else
+  if (isFloat(type))
+    return new ScalarHandle{load(static_cast<char *>(value), type), 0, type};
+  if (type != ascend::Int64)
     return nullptr;
-  return new ScalarHandle{narrow + static_cast<double>(whole), whole, type};
+  int64_t whole = 0;
+  std::memcpy(&whole, value, 8);
+  return new ScalarHandle{static_cast<double>(whole), whole, type};
 }
 FAKE int aclDestroyScalar(const ScalarHandle *scalar) {
   keep(scalar);
+  return 0;
+}
+
+FAKE IntArrayHandle *aclCreateIntArray(const int64_t *values, uint64_t size) {
+  return new IntArrayHandle{{values, values + size}};
+}
+FAKE int aclDestroyIntArray(const IntArrayHandle *array) {
+  keep(array);
   return 0;
 }
 
@@ -450,7 +435,7 @@ FAKE int aclnnInplaceCopyGetWorkspaceSize(TensorHandle *to,
       (to->type != from->type && !(isFloat(to->type) && isFloat(from->type))))
     return refuse("aclnnInplaceCopy: shapes or element types that do not fit");
   return plan(
-      "aclnnInplaceCopy", 512, {from}, to,
+      "aclnnInplaceCopy", 512, {from}, {to},
       [=] {
         forEach(to->sizes, [&](const std::vector<int64_t> &index) {
           if (to->type == from->type)
@@ -469,7 +454,7 @@ RUN(aclnnInplaceCopy)
 FAKE int aclnnInplaceZeroGetWorkspaceSize(TensorHandle *to, uint64_t *size,
                                           ExecutorHandle **executor) {
   return plan(
-      "aclnnInplaceZero", 0, {}, to,
+      "aclnnInplaceZero", 0, {}, {to},
       [=] {
         forEach(to->sizes, [&](const std::vector<int64_t> &index) {
           std::memset(placeOf(*to, index), 0,
@@ -493,11 +478,11 @@ FAKE int aclnnEmbeddingGetWorkspaceSize(const TensorHandle *table,
       (rows->type != ascend::Int64 && rows->type != ascend::Int32))
     return refuse("aclnnEmbedding: shapes or element types that do not fit");
   return plan(
-      "aclnnEmbedding", 512, {table, rows}, out,
+      "aclnnEmbedding", 512, {table, rows}, {out},
       [=] {
         std::string wrong;
         forEach(rows->sizes, [&](const std::vector<int64_t> &index) {
-          int64_t row = rowAt(*rows, index);
+          int64_t row = loadWhole(placeOf(*rows, index), rows->type);
           if (row < 0 || row >= table->sizes[0]) {
             wrong = "row " + std::to_string(row) + " of " +
                     std::to_string(table->sizes[0]);
@@ -533,12 +518,12 @@ FAKE int aclnnInplaceIndexAddGetWorkspaceSize(TensorHandle *table, int64_t dim,
     return refuse("aclnnInplaceIndexAdd: shapes or element types that do not "
                   "fit");
   return plan(
-      "aclnnInplaceIndexAdd", 512, {rows, updates}, table,
+      "aclnnInplaceIndexAdd", 512, {rows, updates}, {table},
       [=] {
         std::string wrong;
         forEach(updates->sizes, [&](std::vector<int64_t> index) {
           const char *update = placeOf(*updates, index);
-          int64_t row = rowAt(*rows, {index[0]});
+          int64_t row = loadWhole(placeOf(*rows, {index[0]}), rows->type);
           if (row < 0 || row >= table->sizes[0]) {
             wrong = "row " + std::to_string(row) + " of " +
                     std::to_string(table->sizes[0]);
@@ -557,11 +542,11 @@ FAKE int aclnnInplaceFillScalarGetWorkspaceSize(TensorHandle *to,
                                                 const ScalarHandle *number,
                                                 uint64_t *size,
                                                 ExecutorHandle **executor) {
-  if (isFloat(to->type) != (number->type == ascend::Float))
+  if (isFloat(to->type) != isFloat(number->type))
     return refuse("aclnnInplaceFillScalar: a number of another kind");
   ScalarHandle kept = *number; // it may end before the call
   return plan(
-      "aclnnInplaceFillScalar", 0, {}, to,
+      "aclnnInplaceFillScalar", 0, {}, {to},
       [=] {
         forEach(to->sizes, [&](const std::vector<int64_t> &index) {
           if (isFloat(to->type))

@@ -45,7 +45,8 @@ def test_fragments_are_scheduled_for_the_chip(tmp_path: Path) -> None:
               iterator_types = ["parallel", "parallel"]} ins(%x : tensor<6x40xf32>) outs(%e : tensor<6x40xf32>) {
           ^bb0(%a: f32, %b: f32):
             %1 = math.exp %a : f32
-            linalg.yield %1 : f32
+            %2 = math.tanh %1 : f32
+            linalg.yield %2 : f32
           } -> tensor<6x40xf32>
           return %0 : tensor<6x40xf32>
         }""",
