@@ -22,7 +22,7 @@ struct Phase {
 static constexpr Phase kPhases[] = {
     {"hp-normalize",
      "Phase 0: check what was imported, and write it in its canonical form",
-     "hp-verify-imported,canonicalize,cse,"
+     "hp-verify-imported,indexing-assert-reads,canonicalize,cse,"
      "hypershard-expand-batch-dims,canonicalize,cse"},
     {"hp-propagate", "Phase 2: give every tensor a sharding",
      "hypershard-split-constants,"

@@ -19,6 +19,7 @@
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/HyperMPMD/Passes.h"
 #include "lib/Transforms/HyperShard/Passes.h"
+#include "lib/Transforms/Indexing/Passes.h"
 #include "lib/Transforms/Offload/Passes.h"
 #include "lib/Transforms/Stream/Passes.h"
 #include "lib/Transforms/TestAnalysis/Passes.h"
@@ -66,6 +67,7 @@ void hyperparallel::registerPasses() {
   offload::registerVerifyTiersPass();
   offload::registerAssignMemoryPass();
   offload::registerVerifyMemoryPass();
+  indexing::registerIndexingPasses();
   stream::registerStreamPasses();
   registerPrintCostsPass();
 }

@@ -27,6 +27,7 @@ MAY_INCLUDE = {
     "lib/Transforms/HyperShard": ["dialects", "lib/Analysis", "lib/ExternalModels"],
     "lib/Transforms/HyperMPMD": ["dialects", "lib/Analysis", "lib/Scheduler"],
     "lib/Transforms/Offload": ["dialects", "lib/Analysis", "lib/Planner"],
+    "lib/Transforms/Indexing": ["dialects"],
     "lib/Transforms/Stream": ["dialects", "lib/Analysis"],
     "lib/Transforms/TestAnalysis": ["dialects", "lib/Analysis"],
     "lib/Conversion": ["dialects", "lib/Analysis", "lib/Runtime/hp_runtime.h"],

@@ -173,7 +173,7 @@ static LogicalResult addStrides(AffineExpr index, int64_t stride,
 
 /// How an operator sees an operand of an op that moves elements: the loops are
 /// its dimensions. Fails where strides do not say it.
-static FailureOr<LibraryView> viewByLoops(LinalgOp op, OpOperand &operand) {
+static FailureOr<LibraryView> viewByStrides(LinalgOp op, OpOperand &operand) {
   auto type = dyn_cast<MemRefType>(operand.get().getType());
   SmallVector<int64_t> strides;
   int64_t offset = 0;
@@ -272,7 +272,7 @@ static void orderOperand(linalg::GenericOp op, OpOperand &operand,
   AffineMap map = op.getMatchingIndexingMap(&operand);
   if (isInOrder(map) || (op.isDpsInit(&operand) && !isOneToOne(map)))
     return;
-  FailureOr<LibraryView> byLoops = viewByLoops(op, operand);
+  FailureOr<LibraryView> byLoops = viewByStrides(op, operand);
   if (failed(byLoops))
     return;
   LibraryView view{operand.get(), {}, {}};
@@ -324,9 +324,9 @@ static bool moveByLibrary(LinalgOp op, LibraryCalls &library) {
   bool isOrdered = llvm::all_of(op.getIndexingMapsArray(), isInOrder);
   if (!source || (isOrdered && llvm::none_of(op->getOperands(), hasGaps)))
     return false;
-  FailureOr<LibraryView> from = viewByLoops(op, *source);
+  FailureOr<LibraryView> from = viewByStrides(op, *source);
   OpOperand &target = op.getDpsInitsMutable()[0];
-  FailureOr<LibraryView> to = viewByLoops(op, target);
+  FailureOr<LibraryView> to = viewByStrides(op, target);
   if (failed(from) || failed(to) ||
       !isOneToOne(op.getMatchingIndexingMap(&target)))
     return false;

@@ -312,11 +312,18 @@ def _class_weights(x: Tensor, target: Tensor, weight: Tensor | None, ignore_inde
     return hit, torch.where(hit, taken, torch.zeros([], dtype=x.dtype)), dim
 
 
+def _assert_classes(target: Tensor, classes: int, ignore_index: int) -> Tensor:
+    """A zero for each target, read at the class that it names: the zeros are folded, the assertion of the place stays."""
+    named = torch.where(target == ignore_index, 0, target)
+    return aten.embedding(target.new_zeros([classes, 1]), named).squeeze(-1)
+
+
 def _nll_loss(
     x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
 ) -> tuple[Tensor, Tensor]:
     hit, weights, dim = _class_weights(x, target, weight, ignore_index)
     loss = -torch.where(hit, x if weight is None else x * weights, torch.zeros([], dtype=x.dtype)).sum(dim)
+    loss = loss + _assert_classes(target, x.shape[dim], ignore_index).to(x.dtype)
     if reduction == 0:
         return loss, x.new_zeros([])
     total = weights.sum()
