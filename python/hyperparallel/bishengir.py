@@ -58,6 +58,9 @@ ONE_THREAD = "--mlir-disable-threading"
 """With several, ascendnpu-ir 1.2.0 crashes on a module, or refuses it, once in ten times: its passes share state."""
 _TRIES = 3
 """How often a fragment must be refused, each time by a fresh process, before that is believed."""
+_PATIENCE = 120.0
+"""Seconds for one fragment, which takes less than one: passes of ascendnpu-ir 1.2.0 rewrite some fragments without end."""
+_ENDLESS = "error: it did not come to an end"
 _NO_ROOM = "overflow"
 """In what is said where a schedule needs more memory than there is beside a core."""
 
@@ -263,7 +266,7 @@ def _schedule(tool: Path, name: str, function: str, soc: str) -> Scheduled | str
     for _ in range(_TRIES):
         with tempfile.TemporaryDirectory(prefix="hyperparallel-") as temporary:
             one = _schedule_once(tool, name, function, soc, Path(temporary))
-        if isinstance(one, Scheduled):
+        if isinstance(one, Scheduled) or one.startswith(_ENDLESS):
             break
     return one
 
@@ -277,12 +280,16 @@ def _schedule_once(tool: Path, name: str, function: str, soc: str, folder: Path)
     module.write_text(f"module {{\n{function}}}\n", encoding="utf-8")
     for tuning in _TUNINGS:
         options = ["-enable-hfusion-compile=true", "-enable-hivm-compile=true", f"--target={soc}", ONE_THREAD, *tuning]
-        ran = subprocess.run(
-            [tool, module, *options, "-o", folder / _OBJECT, f"--save-temps={folder}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        try:
+            ran = subprocess.run(
+                [tool, module, *options, "-o", folder / _OBJECT, f"--save-temps={folder}"],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_PATIENCE,
+            )
+        except subprocess.TimeoutExpired:
+            return f"{_ENDLESS} within {_PATIENCE:g} s"
         said = ran.stderr + ran.stdout
         if (folder / _HIVM).exists() or _NO_ROOM not in said:
             break

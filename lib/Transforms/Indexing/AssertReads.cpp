@@ -3,11 +3,12 @@
 //===----------------------------------------------------------------------===//
 // torch-mlir asserts the indices of some operators (embedding, gather) and not
 // those of others (index, index_select, take). Here all are: of each read the
-// indices that come from data are followed back to see that they do, and are
-// compared with the assertions that the block has.
+// indices that come from data are compared with the assertions that the block
+// has, and asserted in the same words where these do not bound them. What is
+// counted (a range that another op writes) is not data.
 //
-// Cost: linear in the ops of bodies, but for chains of arithmetic that several
-// reads of a body share, which are followed once each.
+// Cost: linear in the ops of bodies, but for what several reads are made of,
+// which is followed once for each.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/Indexing/Passes.h"
 
@@ -23,25 +24,45 @@ namespace mlir::hyperparallel::indexing {
 using namespace mlir;
 using namespace mlir::hyperparallel;
 
-/// True if the value is made in the body from elements of operands, or from
-/// what another read gives.
-static bool comesFromData(Value index, Block *body) {
+/// The values that a value is made of, one step back; none if that is data.
+static std::optional<SmallVector<Value>> getParts(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto owner = dyn_cast<linalg::LinalgOp>(argument.getOwner()->getParentOp());
+    if (!owner)
+      return std::nullopt;
+    return SmallVector<Value>{owner.getMatchingOpOperand(argument)->get()};
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<linalg::IndexOp, tensor::EmptyOp>(op) ||
+      op->hasTrait<OpTrait::ConstantLike>())
+    return SmallVector<Value>{};
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
+    Operation *yield = structured.getBlock()->getTerminator();
+    return SmallVector<Value>{
+        yield->getOperand(cast<OpResult>(value).getResultNumber())};
+  }
+  bool isView = isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+                    tensor::CastOp, tensor::ExtractSliceOp>(op);
+  bool isArithmetic =
+      op->getDialect() && isa<arith::ArithDialect>(op->getDialect());
+  if (!isView && !isArithmetic)
+    return std::nullopt;
+  return SmallVector<Value>(op->getOperands());
+}
+
+/// True unless the value is made of nothing but loops and constants: what is
+/// counted, not what is given.
+static bool comesFromData(Value index) {
   llvm::SmallPtrSet<Value, 8> seen;
   SmallVector<Value> open = {index};
   while (!open.empty()) {
     Value value = open.pop_back_val();
     if (!seen.insert(value).second)
       continue;
-    Operation *op = value.getDefiningOp();
-    if (!op) {
-      if (value.getParentBlock() == body)
-        return true;
-      continue;
-    }
-    if (isa<tensor::ExtractOp>(op))
+    std::optional<SmallVector<Value>> parts = getParts(value);
+    if (!parts)
       return true;
-    if (body->findAncestorOpInBlock(*op))
-      llvm::append_range(open, op->getOperands());
+    llvm::append_range(open, *parts);
   }
   return false;
 }
@@ -60,10 +81,6 @@ static bool isAsserted(Value index, int64_t extent, Block *body) {
     if (!bound)
       continue;
     switch (compare.getPredicate()) {
-    case arith::CmpIPredicate::ult:
-      if (*bound <= extent && compare.getLhs() == index)
-        return true;
-      break;
     case arith::CmpIPredicate::slt:
       isBelow |= *bound <= extent;
       break;
@@ -109,7 +126,7 @@ LogicalResult AssertReadsPass::assertRead(tensor::ExtractOp read,
                << *constant;
       continue;
     }
-    if (!comesFromData(index, op.getBlock()))
+    if (!comesFromData(index))
       continue;
     if (isStatic && isAsserted(index, extent, op.getBlock())) {
       ++numKnown;
@@ -122,11 +139,18 @@ LogicalResult AssertReadsPass::assertRead(tensor::ExtractOp read,
             ? arith::ConstantIndexOp::create(builder, loc, extent).getResult()
             : tensor::DimOp::create(builder, loc, read.getTensor(), dim)
                   .getResult();
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
     builder.setInsertionPoint(read);
-    // Without sign, what is negative is greater than any extent.
-    Value isThere = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::ult, index, size);
-    cf::AssertOp::create(builder, loc, isThere, "index out of range");
+    auto assertThat = [&](arith::CmpIPredicate predicate, Value bound,
+                          StringRef message) {
+      Value holds =
+          arith::CmpIOp::create(builder, loc, predicate, index, bound);
+      cf::AssertOp::create(builder, loc, holds, message);
+    };
+    assertThat(arith::CmpIPredicate::slt, size,
+               "index must be smaller than dim size");
+    assertThat(arith::CmpIPredicate::sge, zero,
+               "index must be larger or equal to 0");
     ++numAsserted;
   }
   return success();

@@ -14,7 +14,8 @@ def AssertReadsPass : Pass<"indexing-assert-reads", "ModuleOp"> {
     bounds it, it is asserted to be at least 0 and less than the dimension's
     extent: a wrong index ends the run with a message, as in PyTorch, and reads
     nothing that is not the tensor's. Indices that are made of loops and constants
-    alone are as the op was written, and not asserted; a constant that is no place
+    alone, in this op or in those before it, are as the program was written, and
+    not asserted; a constant that is no place
     of its dimension is refused.
   }];
   let statistics = [

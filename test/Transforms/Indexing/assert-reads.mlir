@@ -7,11 +7,14 @@
 
 // One of the two indices comes from data.
 // CHECK-LABEL: func.func @rows(
-// CHECK: %[[SIX:.*]] = arith.constant 6 : index
+// CHECK-DAG: %[[SIX:.*]] = arith.constant 6 : index
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK: ^bb0(%[[I:.*]]: i64,
 // CHECK: %[[PLACE:.*]] = arith.index_cast %[[I]]
-// CHECK: %[[IS_THERE:.*]] = arith.cmpi ult, %[[PLACE]], %[[SIX]] : index
-// CHECK-NEXT: cf.assert %[[IS_THERE]], "index out of range"
+// CHECK: %[[BELOW:.*]] = arith.cmpi slt, %[[PLACE]], %[[SIX]] : index
+// CHECK-NEXT: cf.assert %[[BELOW]], "index must be smaller than dim size"
+// CHECK-NEXT: %[[LEAST:.*]] = arith.cmpi sge, %[[PLACE]], %[[ZERO]] : index
+// CHECK-NEXT: cf.assert %[[LEAST]], "index must be larger or equal to 0"
 // CHECK-NEXT: tensor.extract
 // CHECK-NOT: cf.assert
 // CHECK: return
@@ -53,7 +56,7 @@ func.func @asserted(%table: tensor<6xf32>, %indices: tensor<3xi64>) -> tensor<3x
 
 // A bound that is too wide is none.
 // CHECK-LABEL: func.func @wider(
-// CHECK-COUNT-3: cf.assert
+// CHECK-COUNT-4: cf.assert
 // CHECK: return
 func.func @wider(%table: tensor<6xf32>, %indices: tensor<3xi64>) -> tensor<3xf32> {
   %zero = arith.constant 0 : i64
@@ -91,10 +94,35 @@ func.func @reversed(%a: tensor<6xf32>) -> tensor<6xf32> {
   return %0 : tensor<6xf32>
 }
 
+// So is a range that another op writes, through views.
+// CHECK-LABEL: func.func @counted(
+// CHECK-NOT: cf.assert
+// CHECK: return
+func.func @counted(%a: tensor<6xf32>) -> tensor<1x6xf32> {
+  %line = tensor.empty() : tensor<6xi64>
+  %range = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      outs(%line : tensor<6xi64>) {
+  ^bb0(%out: i64):
+    %i = linalg.index 0 : index
+    %number = arith.index_cast %i : index to i64
+    linalg.yield %number : i64
+  } -> tensor<6xi64>
+  %row = tensor.expand_shape %range [[0, 1]] output_shape [1, 6] : tensor<6xi64> into tensor<1x6xi64>
+  %empty = tensor.empty() : tensor<1x6xf32>
+  %0 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%row : tensor<1x6xi64>) outs(%empty : tensor<1x6xf32>) {
+  ^bb0(%i: i64, %out: f32):
+    %place = arith.index_cast %i : i64 to index
+    %element = tensor.extract %a[%place] : tensor<6xf32>
+    linalg.yield %element : f32
+  } -> tensor<1x6xf32>
+  return %0 : tensor<1x6xf32>
+}
+
 // An extent that is not known is asked for.
 // CHECK-LABEL: func.func @dynamic(
 // CHECK: %[[SIZE:.*]] = tensor.dim
-// CHECK: arith.cmpi ult, %{{.*}}, %[[SIZE]] : index
+// CHECK: arith.cmpi slt, %{{.*}}, %[[SIZE]] : index
 // CHECK-NEXT: cf.assert
 func.func @dynamic(%table: tensor<?xf32>, %indices: tensor<3xi64>) -> tensor<3xf32> {
   %empty = tensor.empty() : tensor<3xf32>

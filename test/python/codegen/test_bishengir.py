@@ -141,6 +141,18 @@ def test_what_is_refused_three_times_is_cut_and_kept(tmp_path: Path, compiler: P
     assert [len(refused) for refused in written] == [0, 1, 1]
 
 
+def test_what_does_not_come_to_an_end_is_refused_once(
+    tmp_path: Path, compiler: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hyperparallel.bishengir._PATIENCE", 0.3)
+    stand_in(compiler, {})
+    (compiler / "bishengir-compile").write_text(f"#!/bin/sh\necho >>{tmp_path}/started\nexec sleep 100\n")
+    (tmp_path / "kernels.mlir").write_text(module_of(fragment("endless")))
+    with pytest.raises(CompilationError, match=r"it did not come to an end within 0\.3 s"):
+        assemble_fragments(tmp_path / "kernels.mlir", "Ascend910B1")
+    assert len((tmp_path / "started").read_text()) == 1
+
+
 def test_what_cannot_be_cut_is_an_error(tmp_path: Path, compiler: Path) -> None:
     stand_in(compiler, {"one": 100})
 
