@@ -1,5 +1,4 @@
-//===- AttachModels.h - one model for several ops -----------------*- C++
-//-*-===//
+//===- AttachModels.h - one model for several ops ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #ifndef HYPERPARALLEL_LIB_EXTERNALMODELS_ATTACHMODELS_H

@@ -13,9 +13,8 @@
 //      loop carries from step to step begins as a copy of the argument: the
 //      analysis refuses a buffer that the loop and the end of it write to.
 //   2. Every use of a fill or an uninitialised tensor gets its own, right
-//   before
-//      it, so that bufferization neither copies filled buffers nor keeps them
-//      alive, nor takes them before they are needed. (A part of it that is
+//      before it, so that bufferization neither copies filled buffers nor keeps
+//      them alive, nor takes them before they are needed. (A part of it that is
 //      written to be put into it is of the same one.)
 //   3. A contraction that adds to a fill with zero is marked `hp.overwrite` and
 //      takes an uninitialised init, or the part of a tensor that was filled:

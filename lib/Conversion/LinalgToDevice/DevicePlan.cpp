@@ -9,6 +9,7 @@
 #include "lib/Conversion/LinalgToKernels/LoopNest.h"
 #include "lib/Conversion/RuntimeCalls.h"
 
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/MapVector.h"
@@ -94,6 +95,29 @@ static bool isAligned(const KernelMember &member, unsigned loop,
   });
 }
 
+/// Whether the op asserts something of each element along a loop: branches
+/// between neighbours' loads would keep them from being one.
+static bool assertsAlong(LinalgOp op, unsigned loop) {
+  SmallVector<Value> open;
+  for (auto assertion : op.getBlock()->getOps<cf::AssertOp>())
+    open.push_back(assertion.getArg());
+  llvm::SmallPtrSet<Value, 8> seen;
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (argument && argument.getOwner() == op.getBlock() &&
+        op.getMatchingIndexingMap(op.getMatchingOpOperand(argument))
+            .isFunctionOfDim(loop))
+      return true;
+    Operation *maker = value.getDefiningOp();
+    if (maker && maker->getBlock() == op.getBlock())
+      llvm::append_range(open, maker->getOperands());
+  }
+  return false;
+}
+
 /// The elements a thread takes at once: as many as make a vector of the
 /// largest type, if the last outer loop is the contiguous one and divides.
 static int64_t getVectorLength(const KernelGroup &group) {
@@ -109,7 +133,8 @@ static int64_t getVectorLength(const KernelGroup &group) {
   while (length > 1 && extent % length != 0)
     length /= 2;
   for (const KernelMember &member : group.members)
-    if (!isAligned(member, member.outer.back(), length))
+    if (!isAligned(member, member.outer.back(), length) ||
+        assertsAlong(member.op, member.outer.back()))
       return 1;
   return length;
 }

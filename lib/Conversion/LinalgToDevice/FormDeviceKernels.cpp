@@ -17,9 +17,8 @@
 //                   does 16 bytes' worth of neighbours, so that the accesses of
 //                   a warp are contiguous and vectors;
 //        tiles      the same, but an input is contiguous along another loop
-//        than
-//                   the results: a block does a square of the two loops. It
-//                   fetches the input to shared memory along the one, and
+//                   than the results: a block does a square of the two loops.
+//                   It fetches the input to shared memory along the one, and
 //                   computes along the other, both in vectors;
 //        columns    one op that reduces along other than the contiguous loop: a
 //                   thread does one result;

@@ -15,8 +15,7 @@
 //
 //   1. Nobody else may read what is in between.
 //   2. What is added to the scores becomes an op of its own, over the loops
-//   that
-//      it depends on; if it is an operand as it is, nothing is made.
+//      that it depends on; if it is an operand as it is, nothing is made.
 //   3. The back end's call must have the element type and the widths
 //      (`types`, `most-width`).
 //   4. The call must move fewer bytes: without it scores are written and read
@@ -30,6 +29,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Fused/Fused.h"
+#include "lib/Conversion/Counts.h"
 #include "lib/Conversion/LinalgToFused/AttentionForms.h"
 #include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
 #include "lib/Conversion/Passes.h"
@@ -462,13 +462,7 @@ void FormAttentionPass::runOnOperation() {
   });
   for (OpOperand *candidate : candidates)
     form(*candidate);
-  if (counts.empty())
-    return;
-  NamedAttrList told;
-  Builder builder(&getContext());
-  for (const auto &[what, count] : counts)
-    told.append(what, builder.getI64IntegerAttr(count));
-  getOperation()->setAttr("hp.attention", told.getDictionary(&getContext()));
+  setCounts(getOperation(), "hp.attention", counts);
 }
 
 } // namespace mlir::hyperparallel

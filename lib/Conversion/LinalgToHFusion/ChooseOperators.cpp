@@ -17,9 +17,9 @@
 //      and after are launches of their own, and buffers between them are
 //      moved. The operator is called if that is no more; a launch counts as
 //      many bytes as are moved in its time.
-//   3. Then groups that are one op, and that an operator does
-//   (SimpleOperators),
-//      are a call of it: neither is a fragment compiled, nor a launch more.
+//   3. Then groups that are one op, and that an operator does (see
+//      SimpleOperators.h), are a call of it: neither is a fragment compiled,
+//      nor a launch more.
 //
 // What was chosen, and why, is counted in `hp.choices` of the module, and told
 // in remarks.
@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Conversion/Counts.h"
 #include "lib/Conversion/LinalgToHFusion/LibraryCalls.h"
 #include "lib/Conversion/LinalgToHFusion/SimpleOperators.h"
 #include "lib/Conversion/LinalgToKernels/KernelGrouping.h"
@@ -336,12 +337,16 @@ void ChooseOperatorsPass::runOnBlock(Block &block, SymbolTable &symbols,
   for (auto [number, group] : llvm::enumerate(groups))
     for (const KernelMember &member : group.members)
       groupOf[member.op] = number;
-  bool changed = false;
+  // All are decided on before the ops of any end: two may share a fragment.
+  SmallVector<Site *> chosen;
   for (Site &site : sites) {
-    if (!decide(site, groups, groupOf)) {
+    if (decide(site, groups, groupOf))
+      chosen.push_back(&site);
+    else
       ++numFragments;
-      continue;
-    }
+  }
+  for (Site *one : chosen) {
+    Site &site = *one;
     OpBuilder builder(site.ops.front());
     auto epsilon = site.function->getAttrOfType<FloatAttr>("hp.epsilon");
     library.call(builder, site.loc, site.name, getViews(site, builder), {},
@@ -349,11 +354,10 @@ void ChooseOperatorsPass::runOnBlock(Block &block, SymbolTable &symbols,
     for (Operation *op : llvm::reverse(site.ops))
       op->erase();
     ++numOperators;
-    changed = true;
   }
   if (operators == kNever)
     return;
-  if (changed)
+  if (!chosen.empty())
     groups = formKernelGroups(block);
   llvm::SmallPtrSet<Operation *, 16> done;
   for (KernelGroup &group : groups)
@@ -393,13 +397,7 @@ void ChooseOperatorsPass::runOnOperation() {
     runOnBlock(*block, symbols, library);
   for (func::FuncOp function : outlined)
     function->erase();
-  if (counts.empty())
-    return;
-  NamedAttrList told;
-  Builder builder(&getContext());
-  for (const auto &[what, count] : counts)
-    told.append(what, builder.getI64IntegerAttr(count));
-  getOperation()->setAttr("hp.choices", told.getDictionary(&getContext()));
+  setCounts(getOperation(), "hp.choices", counts);
 }
 
 } // namespace mlir::hyperparallel

@@ -93,7 +93,7 @@ func::FuncOp OutlineOperatorsPass::getFunction(const OperatorForm &form,
                                       TypeRange(ValueRange(results)));
   std::string key;
   llvm::raw_string_ostream stream(key);
-  stream << form.name << type << form.epsilon;
+  stream << form.name << type << llvm::bit_cast<uint64_t>(form.epsilon) << " ";
   llvm::interleaveComma(wanted, stream);
   func::FuncOp &function = known[key];
   if (function)

@@ -11,8 +11,7 @@
 //   CANN's products give what they are given, and sum in f32 whatever that is.
 //
 //   1. A sum of f16 or bf16 in f32 that others only read rounded to that type
-//   is
-//      the product's result as it is: it rounds once, at the end.
+//      is the product's result as it is: it rounds once, at the end.
 //   2. Otherwise the operands are widened by ops of the program, which share a
 //      fragment with what made them, or are an operator's call, and whose
 //      buffers are in every plan of memory.

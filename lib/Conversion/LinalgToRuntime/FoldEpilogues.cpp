@@ -27,6 +27,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Conversion/Counts.h"
 #include "lib/Conversion/LinalgToRuntime/ActivationForms.h"
 #include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
 #include "lib/Conversion/Passes.h"
@@ -401,11 +402,7 @@ void FoldEpiloguesPass::runOnOperation() {
     GenericOp folded = fold(product, epilogue);
     useFolded(product, folded, epilogue);
   }
-  NamedAttrList told;
-  Builder builder(&getContext());
-  for (const auto &[what, count] : counts)
-    told.append(what, builder.getI64IntegerAttr(count));
-  getOperation()->setAttr("hp.epilogues", told.getDictionary(&getContext()));
+  setCounts(getOperation(), "hp.epilogues", counts);
   RewritePatternSet patterns(&getContext());
   linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
   GenericOp::getCanonicalizationPatterns(patterns, &getContext());

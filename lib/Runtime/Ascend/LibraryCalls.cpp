@@ -2,8 +2,7 @@
 //===-- LibraryCalls.cpp - hp_rt_library through CANN's operators ---------===//
 //
 //   check (number): of an assertion that failed, or 0. It is copied to the
-//   host,
-//         which looks at all of them when the run ends
+//         host, which looks at all of them when the run ends
 //
 // All others are in OperatorCalls.cpp.
 //

@@ -9,20 +9,17 @@
 //   fill        (bits, target): a number in every element
 //   softmax     (source, target): along the last dimension
 //   layer_norm  (source, weight, bias, target, mean, reciprocal deviation),
-//   then
-//               the bits of epsilon; rows are the last dimension
+//               then the bits of epsilon; rows are the last dimension
 //   rms_norm    (source, weight, target, reciprocal deviation), the same
 //   attention   (Q, K, V, perhaps a mask, the rows' maxima, their sums,
-//   target),
-//               then the bits of the scale; batch, heads, rows, columns. The
-//               mask is added behind the scale.
+//               target), then the bits of the scale; batch, heads, rows,
+//               columns. The mask is added behind the scale.
 //   max_dim     (source, greatest elements, their places), then the dimension,
 //               which stays
 //   cast        (source, target)
 //   sum, max, min (source, target), then the dimensions, which stay
 //   abs, add, … (sources, target): elements; of `…_scalar`, then the number:
-//   the
-//               bits of a double, or an integer
+//               the bits of a double, or an integer
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,8 +16,8 @@
 //   3. The wanted results of a function become a function of their own, whose
 //      calls carry no path; the rest of it stays as it was called.
 //
-// Cost: linear in the ops; what lies between calls is looked at once for each
-// operand that is free.
+// Cost: the ops of each function once for each of its results, and the ops
+// between calls once for each operand that is free.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/HyperMPMD/FreeResults.h"
 #include "lib/Transforms/HyperMPMD/FunctionParts.h"

@@ -1,4 +1,5 @@
-//===- FunctionParts.cpp - functions of some of a function's ops -===//
+//===- FunctionParts.cpp - functions of some of a function's ops
+//-----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/HyperMPMD/FunctionParts.h"

@@ -67,13 +67,15 @@ static bool comesFromData(Value index) {
   return false;
 }
 
-/// Whether assertions of the block keep the index from `0` to `extent - 1`.
-static bool isAsserted(Value index, int64_t extent, Block *body) {
+/// Whether assertions before the read keep the index from `0` to `extent - 1`.
+static bool isAsserted(Value index, int64_t extent, tensor::ExtractOp read) {
   Value source = index;
   if (auto cast = index.getDefiningOp<arith::IndexCastOp>())
     source = cast.getIn();
   bool isBelow = false, isAtLeastZero = false;
-  for (auto assertion : body->getOps<cf::AssertOp>()) {
+  for (auto assertion : read->getBlock()->getOps<cf::AssertOp>()) {
+    if (read->isBeforeInBlock(assertion))
+      break;
     auto compare = assertion.getArg().getDefiningOp<arith::CmpIOp>();
     if (!compare || (compare.getLhs() != index && compare.getLhs() != source))
       continue;
@@ -128,7 +130,7 @@ LogicalResult AssertReadsPass::assertRead(tensor::ExtractOp read,
     }
     if (!comesFromData(index))
       continue;
-    if (isStatic && isAsserted(index, extent, op.getBlock())) {
+    if (isStatic && isAsserted(index, extent, read)) {
       ++numKnown;
       continue;
     }

@@ -15,8 +15,7 @@ def AssertReadsPass : Pass<"indexing-assert-reads", "ModuleOp"> {
     extent: a wrong index ends the run with a message, as in PyTorch, and reads
     nothing that is not the tensor's. Indices that are made of loops and constants
     alone, in this op or in those before it, are as the program was written, and
-    not asserted; a constant that is no place
-    of its dimension is refused.
+    not asserted; a constant that is no place of its dimension is refused.
   }];
   let statistics = [
     Statistic<"numAsserted", "num-asserted", "Indices that are asserted now">,

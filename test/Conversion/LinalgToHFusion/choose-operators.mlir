@@ -4,10 +4,10 @@
 // RUN: hp-opt %s --hp-choose-operators=operators=never | FileCheck %s --check-prefix=NEVER
 
 // CHECK: hp.choices = {
-// CHECK-SAME: "rms_norm: fragment, shares launches and trips to memory with other ops" = 1 : i64
+// CHECK-SAME: "rms_norm: fragment, shares launches and trips to memory with other ops" = 3 : i64
 // CHECK-SAME: "rms_norm: operator, no more launches and trips to memory than a fragment" = 1 : i64
-// ALWAYS: hp.choices = {{.*}}"rms_norm: operator, as was asked for" = 2 : i64
-// NEVER: hp.choices = {"rms_norm: fragment, as was asked for" = 2 : i64}
+// ALWAYS: hp.choices = {{.*}}"rms_norm: operator, as was asked for" = 4 : i64
+// NEVER: hp.choices = {"rms_norm: fragment, as was asked for" = 4 : i64}
 #map = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 #column = affine_map<(i, j) -> (j)>
@@ -45,6 +45,21 @@ func.func @with_a_neighbour(%x: memref<16x64xf32>, %w: memref<64xf32>, %out: mem
     %r = math.tanh %a : f32
     linalg.yield %r : f32
   }
+  return
+}
+
+// Two that would share a fragment are decided on before the ops of one end.
+// CHECK-LABEL: func.func @one_after_the_other(
+// CHECK-NOT: call
+// CHECK-COUNT-2: math.rsqrt
+// ALWAYS-LABEL: func.func @one_after_the_other(
+// ALWAYS-SAME: %[[X:.*]]: memref<16x64xf32>, %[[W:.*]]: memref<64xf32>, %[[OUT:.*]]: memref<16x64xf32>)
+// ALWAYS: call @library_rms_norm(%[[X]], %[[W]], %[[Y:.*]], %{{.*}})
+// ALWAYS: call @library_rms_norm(%[[Y]], %[[W]], %[[OUT]], %{{.*}})
+func.func @one_after_the_other(%x: memref<16x64xf32>, %w: memref<64xf32>, %out: memref<16x64xf32>) {
+  %y = memref.alloc() : memref<16x64xf32>
+  call @operator_rms_norm(%x, %w, %y) : (memref<16x64xf32>, memref<64xf32>, memref<16x64xf32>) -> ()
+  call @operator_rms_norm(%y, %w, %out) : (memref<16x64xf32>, memref<64xf32>, memref<16x64xf32>) -> ()
   return
 }
 
