@@ -104,8 +104,13 @@ def read_plan(plan: PlanLike) -> Plan | ResolvedPlan | GroupedPlan:
         return Plan(**dict(plan))
     from hyperparallel.plan import PresetName
 
-    if str(plan) in [str(name) for name in PresetName]:
+    presets = [str(name) for name in PresetName]
+    if str(plan) in presets:
         return Plan(preset=str(plan))
+    if not (Path(str(plan)).suffix or Path(str(plan)).exists()):
+        raise PlanError(
+            f"expected a plan (a file or values), or one of the presets {', '.join(presets)}, but got {plan}"
+        )
     return Plan.load(plan)
 
 

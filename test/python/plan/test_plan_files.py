@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hyperparallel.compile import read_plan
 from hyperparallel.errors import PlanError
 from hyperparallel.plan import Plan, Program, ProgramTensor, ResolvedPlan, TensorKind, explain, explain_json
 
@@ -163,6 +165,12 @@ def test_refuses(text: str, message: str) -> None:
     with pytest.raises(PlanError, match=message.replace("..bias", r"\*\*.bias")) as caught:
         Plan.parse(text, "x.yaml").resolve(_gpt2())
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("plan", ["dp", None])
+def test_refuses_what_is_neither_a_file_nor_a_preset(plan: Any) -> None:
+    with pytest.raises(PlanError, match=rf"one of the presets megatron, fsdp, .*, but got {plan}"):
+        read_plan(plan)
 
 
 def test_refuses_files_that_are_no_plans(tmp_path: Path) -> None:
