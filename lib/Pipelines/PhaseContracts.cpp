@@ -14,6 +14,7 @@
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -119,6 +120,15 @@ static LogicalResult verifyOp(Operation *op) {
     error.attachNote() << "lift it with --lift-cf-to-scf";
     return error;
   }
+  if (auto pad = dyn_cast<tensor::PadOp>(op))
+    for (int64_t size : llvm::concat<const int64_t>(pad.getStaticLow(),
+                                                    pad.getStaticHigh()))
+      if (size < 0 && !ShapedType::isDynamic(size)) {
+        InFlightDiagnostic error =
+            op->emitError("expected padding of at least 0 but got ") << size;
+        error.attachNote() << "cut with tensor.extract_slice instead";
+        return error;
+      }
   return verifyTypes(op);
 }
 

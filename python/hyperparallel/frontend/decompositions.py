@@ -11,6 +11,7 @@ PyTorch's core decompositions do most of it. What is our own has one of these re
 - Small integer powers become products, as PyTorch's own kernels compute them.
 - The loss of a class compares class numbers and selects, in both directions: it neither gathers nor scatters, and is
   split along classes as any elementwise operator.
+- Padding of less than nothing, which is what the gradient of a padding is, is a slice.
 - The tanh form of GELU keeps its tanh: torch-mlir puts a polynomial in its place that is off by 5e-5.
 """
 
@@ -100,6 +101,7 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
             aten._softmax.default: _softmax,
             aten.gelu.default: _gelu,
             aten.pow.Tensor_Scalar: _pow,
+            aten.constant_pad_nd.default: _constant_pad_nd,
             aten.addmm.default: _addmm,
             aten.baddbmm.default: _baddbmm,
             aten.addmv.default: _addmv,
@@ -242,6 +244,16 @@ def _pow(x: Tensor, exponent: float) -> Tensor:
     if exponent == -1:
         return torch.reciprocal(x)
     return NotImplemented
+
+
+def _constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    if min(pad, default=0) >= 0:
+        return NotImplemented
+    for place, (low, high) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        dim = x.dim() - 1 - place
+        x = aten.slice.Tensor(x, dim, max(-low, 0), x.shape[dim] - max(-high, 0))
+    rest = [max(n, 0) for n in pad]
+    return aten.constant_pad_nd.default(x, rest, value) if any(rest) else x.clone()
 
 
 # What these three do is what PyTorch's decompositions do, at a fifth of the time; they are a sixth of all calls.
