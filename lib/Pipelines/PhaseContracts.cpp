@@ -86,6 +86,14 @@ static LogicalResult verifyUpdates(func::FuncOp entry) {
   return success();
 }
 
+/// Sizes in bytes, and sums of some, are counted in 64 bits.
+static bool isTooLarge(RankedTensorType type) {
+  double elements = 1;
+  for (int64_t size : type.getShape())
+    elements *= size;
+  return elements >= 0x1p53;
+}
+
 static LogicalResult verifyTypes(Operation *op) {
   auto isDynamic = [](Type type) {
     auto tensor = dyn_cast<TensorType>(type);
@@ -99,6 +107,11 @@ static LogicalResult verifyTypes(Operation *op) {
             op->emitError("expected tensors of static shape but got ") << type;
         error.attachNote() << "import the model with fixed example shapes";
         return error;
+      } else if (auto tensor = dyn_cast<RankedTensorType>(type);
+                 tensor && isTooLarge(tensor)) {
+        return op->emitError("expected tensors of less than 2^53 elements but "
+                             "got ")
+               << type;
       }
   return success();
 }
@@ -121,8 +134,8 @@ static LogicalResult verifyOp(Operation *op) {
     return error;
   }
   if (auto pad = dyn_cast<tensor::PadOp>(op))
-    for (int64_t size : llvm::concat<const int64_t>(pad.getStaticLow(),
-                                                    pad.getStaticHigh()))
+    for (int64_t size :
+         llvm::concat<const int64_t>(pad.getStaticLow(), pad.getStaticHigh()))
       if (size < 0 && !ShapedType::isDynamic(size)) {
         InFlightDiagnostic error =
             op->emitError("expected padding of at least 0 but got ") << size;

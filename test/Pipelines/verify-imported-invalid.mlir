@@ -61,6 +61,14 @@ func.func @main(%x: tensor<5x3xf32>) -> tensor<4x3xf32> {
 
 // -----
 
+func.func @main(%x: tensor<4294967296x4194304xf32>) {
+  // expected-error @below {{expected tensors of less than 2^53 elements but got 'tensor<4294967296x4194304xf32>'}}
+  %0 = arith.negf %x : tensor<4294967296x4194304xf32>
+  return
+}
+
+// -----
+
 func.func @main(%n: index) {
   // expected-error @below {{expected tensors of static shape but got 'tensor<?xf32>'}}
   // expected-note @below {{import the model with fixed example shapes}}

@@ -104,7 +104,7 @@ void ConvertDeviceToLLVMPass::runOnOperation() {
       function->erase();
   for (auto function : module.getOps<func::FuncOp>()) {
     auto geometry = function->getAttrOfType<DenseI64ArrayAttr>("hp.geometry");
-    if (!function->hasAttr("hp.kernel") || !geometry) {
+    if (!function->hasAttr("hp.kernel") || !geometry || geometry.size() != 2) {
       function.emitError("expected a kernel of a device (hp.kernel, "
                          "hp.geometry) but got another function");
       return signalPassFailure();

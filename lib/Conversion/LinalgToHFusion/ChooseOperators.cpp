@@ -373,6 +373,8 @@ void ChooseOperatorsPass::runOnBlock(Block &block, SymbolTable &symbols,
 }
 
 void ChooseOperatorsPass::runOnOperation() {
+  if (failed(verifyOnBuffers(getOperation())))
+    return signalPassFailure();
   counts.clear();
   if (operators != kByCost && operators != kAlways && operators != kNever) {
     getOperation()->emitError("expected operators=by-cost, always or never but "
