@@ -112,6 +112,13 @@ static LogicalResult verifyTypes(Operation *op) {
         return op->emitError("expected tensors of less than 2^53 elements but "
                              "got ")
                << type;
+      } else if (auto tensor = dyn_cast<RankedTensorType>(type);
+                 tensor && !tensor.getElementType().isIntOrIndexOrFloat()) {
+        InFlightDiagnostic error =
+            op->emitError("expected tensors of numbers but got ") << type;
+        error.attachNote()
+            << "write real and imaginary parts as tensors of their own";
+        return error;
       }
   return success();
 }

@@ -69,6 +69,15 @@ func.func @main(%x: tensor<4294967296x4194304xf32>) {
 
 // -----
 
+func.func @main(%x: tensor<4xcomplex<f32>>) {
+  // expected-error @below {{expected tensors of numbers but got 'tensor<4xcomplex<f32>>'}}
+  // expected-note @below {{write real and imaginary parts as tensors of their own}}
+  %0 = tensor.extract_slice %x[0] [2] [1] : tensor<4xcomplex<f32>> to tensor<2xcomplex<f32>>
+  return
+}
+
+// -----
+
 func.func @main(%n: index) {
   // expected-error @below {{expected tensors of static shape but got 'tensor<?xf32>'}}
   // expected-note @below {{import the model with fixed example shapes}}

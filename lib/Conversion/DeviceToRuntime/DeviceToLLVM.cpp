@@ -113,6 +113,14 @@ void ConvertDeviceToLLVMPass::runOnOperation() {
     SmallVector<cf::AssertOp> assertions;
     function.walk([&](cf::AssertOp op) { assertions.push_back(op); });
     for (cf::AssertOp op : assertions)
+      if (!op->getAttrOfType<IntegerAttr>("hp.assertion") ||
+          function.getNumArguments() == 0 ||
+          !isa<LLVM::LLVMPointerType>(function.getArgumentTypes().back())) {
+        op.emitError("expected an assertion with a number (hp.assertion), and "
+                     "the place for it as the kernel's last argument");
+        return signalPassFailure();
+      }
+    for (cf::AssertOp op : assertions)
       lowerAssertion(op, function.getArguments().back());
     for (unsigned number = 0; number < function.getNumArguments(); ++number)
       if (isa<MemRefType>(function.getArgumentTypes()[number]))

@@ -78,7 +78,7 @@ static LogicalResult verifyKernel(func::FuncOp kernel) {
   Attribute library = kernel->getAttr("hp.library");
   if (!library)
     return success();
-  if (!isa<StringAttr>(library))
+  if (auto name = dyn_cast<StringAttr>(library); !name || name.empty())
     return kernel.emitError("expected hp.library to be a name but got ")
            << library;
   if (!kernel->getAttrOfType<DenseI64ArrayAttr>("hp.words"))

@@ -13,8 +13,8 @@ func.func private @kernel(memref<4xf32>) attributes {hp.kernel, hp.geometry = ar
 
 // -----
 
-// expected-error @below {{expected hp.library to be a name but got true}}
-func.func private @copy(memref<4xf32>) attributes {hp.kernel, hp.geometry = array<i64: 1, 1>, hp.library = true}
+// expected-error @below {{expected hp.library to be a name but got ""}}
+func.func private @copy(memref<4xf32>) attributes {hp.kernel, hp.geometry = array<i64: 1, 1>, hp.library = ""}
 
 // -----
 
