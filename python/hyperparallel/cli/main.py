@@ -134,13 +134,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     verb.add_argument(
         "--arch",
-        default="sm_90",
         metavar="LIST",
         help="GPU architectures for the target cuda, such as sm_80,sm_90,sm_100 (default sm_90)",
     )
     verb.add_argument(
         "--soc",
-        default="Ascend910B1",
         metavar="CHIP",
         help="the chip for the target ascend, as Ascend's compiler spells it (default Ascend910B1)",
     )
