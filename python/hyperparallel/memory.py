@@ -110,8 +110,8 @@ def parse_size(text: str) -> int:
     from hyperparallel.machines import units
 
     size = units.parse(text, units.BYTES)
-    if size < 1:
-        raise ValueError(f"expected a size of at least one byte but got `{text}`")
+    if not 1 <= size < 2**62:
+        raise ValueError(f"expected a size from one byte to 4EiB but got `{text}`")
     return int(size)
 
 
