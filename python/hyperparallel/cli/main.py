@@ -66,9 +66,10 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     except OSError as error:
         # A path of the user's that cannot be: too long, below a file, not allowed, on a full disk.
-        if error.errno not in _REFUSED or error.filename is None:
+        # A write says which file it was less often than that the disk is full.
+        if error.errno not in _REFUSED or (error.filename is None and error.errno != errno.ENOSPC):
             return _defect()
-        print(f"hp: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"hp: error: {error.filename or 'writing'}: {error.strerror}", file=sys.stderr)
         return _FAULT_OF_INPUT
     except KeyboardInterrupt:
         print("hp: interrupted", file=sys.stderr)
