@@ -107,12 +107,24 @@ def parse_size(text: str) -> int:
     Raises:
         ValueError: It is no size; the message says what was expected.
     """
-    from hyperparallel.machines import units
-
-    size = units.parse(text, units.BYTES)
+    size = parse_amount(text)
     if size < 1:
         raise ValueError(f"expected a size of at least one byte but got `{text}`")
-    return int(size)
+    return size
+
+
+def parse_amount(text: str) -> int:
+    """Bytes of a size, which may be none: ``0``, or as ``parse_size`` takes it.
+
+    Raises:
+        ValueError: It is no size; the message says what was expected.
+    """
+    from hyperparallel.machines import units
+
+    size = 0 if text == "0" else int(units.parse(text, units.BYTES))
+    if size < 0:
+        raise ValueError(f"expected a size of 0 or more bytes but got `{text}`")
+    return size
 
 
 def fit_memory(
@@ -421,6 +433,7 @@ __all__ = [
     "TooLittleMemoryError",
     "device_peak",
     "fit_memory",
+    "parse_amount",
     "parse_size",
     "tier_of",
 ]
