@@ -174,6 +174,8 @@ def fit_memory(
     enough = _find_enough(asked, refusal.needed)
     if enough is not None:
         refusal.message += f"; {enough} bytes are enough"
+    if lowering != LOWER_TO_CPU:
+        refusal.message += "; what libraries may use beside operands is in it, and less of it with --workspace"
     raise refusal
 
 

@@ -53,7 +53,7 @@ def test_equals_pytorch(name: str, mesh: str, tmp_path: Path, capfd: pytest.Capt
     compiled_and_checked(command_of(capfd), name, words_of(name, MESHES[mesh]), tmp_path / "program")
 
 
-LAYERS = {**LAYERS_IN_HALF, "mixtral_train": 3, "vit_train": 6}
+LAYERS = {**LAYERS_IN_HALF, "mixtral": 3, "mixtral_train": 3, "vit_train": 6}
 QUICK = [("gpt2", "2x2"), ("llama", "one"), ("mixtral", "one"), ("gpt2_train", "one")]
 
 

@@ -122,7 +122,8 @@ IntArrayHandle *Operands::numbers(const std::vector<int64_t> &values) {
 static hp_status drawWorkspace(cuda::Device &device, cuda::StreamHandle stream,
                                const char *name, uint64_t bytes, void **out) {
   bool ofRun = cuda::threadState().device == &device;
-  auto size = static_cast<int64_t>(bytes);
+  // The allocator's own alignment is at least that of the books.
+  auto size = static_cast<int64_t>(bytes) + HP_WORKSPACE_ALIGNMENT - 64;
   hp_status status =
       ofRun ? takeRunMemory(device, HP_TIER_DEVICE, size, stream, out)
             : allocateMemory(device, HP_TIER_DEVICE, size, /*ofRun=*/false,
@@ -136,9 +137,9 @@ static hp_status drawWorkspace(cuda::Device &device, cuda::StreamHandle stream,
               "operator %s wants a workspace of %lld bytes, but %llu are "
               "reserved for it, and the device has no more (%s); compile with "
               "--workspace %lldB",
-              name, static_cast<long long>(size),
+              name, static_cast<long long>(bytes),
               static_cast<unsigned long long>(device.workspaceBytes),
-              words.c_str(), static_cast<long long>(size));
+              words.c_str(), static_cast<long long>(bytes));
 }
 
 hp_status queueOperator(cuda::Device &device, cuda::StreamHandle stream,
@@ -160,7 +161,9 @@ hp_status queueOperator(cuda::Device &device, cuda::StreamHandle stream,
     status = drawWorkspace(device, stream, name, workspaceBytes, &drawn);
   if (status != HP_OK)
     return status;
-  result = run(drawn ? drawn : workspace, workspaceBytes, executor,
+  if (drawn)
+    workspace = cuda::alignWorkspace(drawn);
+  result = run(workspace, workspaceBytes, executor,
                reinterpret_cast<Handle>(stream));
   if (result != Success)
     status = report(result);

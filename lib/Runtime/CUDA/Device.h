@@ -200,6 +200,13 @@ struct Program {
   std::mutex mutex;
 };
 
+/// The first address of a piece of memory that operators take.
+inline void *alignWorkspace(void *pointer) {
+  constexpr uintptr_t Mask = HP_WORKSPACE_ALIGNMENT - 1;
+  return reinterpret_cast<void *>(
+      (reinterpret_cast<uintptr_t>(pointer) + Mask) & ~Mask);
+}
+
 /// Makes the device's context the calling thread's.
 hp_status enter(Device &device);
 

@@ -134,10 +134,8 @@ void rtLaunch(const char *name, int64_t blocks, int64_t threads,
 
 void rtWorkspace(void *pointer, int64_t bytes) {
   Device &device = currentDevice();
-  constexpr uintptr_t Mask = HP_WORKSPACE_ALIGNMENT - 1;
-  uintptr_t aligned = (reinterpret_cast<uintptr_t>(pointer) + Mask) & ~Mask;
   bool isGiven = pointer && bytes > 0;
-  device.workspace = isGiven ? reinterpret_cast<void *>(aligned) : nullptr;
+  device.workspace = isGiven ? alignWorkspace(pointer) : nullptr;
   device.workspaceBytes = isGiven ? static_cast<uint64_t>(bytes) : 0;
 }
 
