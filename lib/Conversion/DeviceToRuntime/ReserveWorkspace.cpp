@@ -18,8 +18,8 @@
 //   so that it is placed, measured and verified as all others are. The second
 //   call keeps it alive as long as the first one's product.
 //
-//   1. A call gets as much as its operands and results take, at most 32 MiB; or
-//      what the module's `hp.workspace` says.
+//   1. A call gets as much as its operands and results take, as the library
+//      sees them, at most 32 MiB; or what the module's `hp.workspace` says.
 //   2. Back ends align it to 512 bytes, of which arenas know nothing: the
 //      buffer is so much larger.
 //   3. How much, for how many calls, and why is `hp.reserved` of the module.
@@ -64,8 +64,7 @@ struct Reservation {
   int64_t bytes;
 };
 
-struct ReserveWorkspacePass
-    : impl::ReserveWorkspaceBase<ReserveWorkspacePass> {
+struct ReserveWorkspacePass : impl::ReserveWorkspaceBase<ReserveWorkspacePass> {
   void runOnOperation() override;
 };
 } // namespace
@@ -74,8 +73,8 @@ struct ReserveWorkspacePass
 static bool callsLibrary(Operation *op, SymbolTable &symbols) {
   if (auto call = dyn_cast<func::CallOp>(op)) {
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    auto operation = callee ? callee->getAttrOfType<StringAttr>("hp.library")
-                            : StringAttr();
+    auto operation =
+        callee ? callee->getAttrOfType<StringAttr>("hp.library") : StringAttr();
     // The host does these itself.
     return operation && operation != "check" && operation != "upload";
   }
@@ -84,9 +83,27 @@ static bool callsLibrary(Operation *op, SymbolTable &symbols) {
          isRuntimeContraction(op);
 }
 
-/// What its buffers take together; nothing if one has no static shape.
-static std::optional<int64_t> bytesOfOperands(Operation *op) {
+/// What its operands take together, as the library sees them: an operator is
+/// told sizes, and may repeat what is smaller in memory. Nothing if one has no
+/// static shape.
+static std::optional<int64_t> bytesOfOperands(Operation *op,
+                                              SymbolTable &symbols) {
   int64_t bytes = 0;
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    ArrayRef<int64_t> words =
+        callee->getAttrOfType<DenseI64ArrayAttr>("hp.words").asArrayRef();
+    for (Value operand : call.getOperands())
+      if (auto type = dyn_cast<MemRefType>(operand.getType())) {
+        size_t rank = words[1];
+        int64_t size = getElementBytes(type.getElementType());
+        for (int64_t extent : words.slice(2, rank))
+          size *= extent;
+        bytes += size;
+        words = words.drop_front(2 + 2 * rank);
+      }
+    return bytes;
+  }
   for (Value operand : op->getOperands())
     if (auto type = dyn_cast<MemRefType>(operand.getType())) {
       if (!type.hasStaticShape())
@@ -106,7 +123,7 @@ static SmallVector<Reservation> decide(ModuleOp module, IntegerAttr asked) {
     function.walk([&](Operation *op) {
       if (!callsLibrary(op, symbols))
         return;
-      int64_t operands = bytesOfOperands(op).value_or(kMostBytes);
+      int64_t operands = bytesOfOperands(op, symbols).value_or(kMostBytes);
       int64_t bytes = asked ? asked.getInt() : std::min(operands, kMostBytes);
       if (bytes > 0)
         decided.push_back(
@@ -145,10 +162,10 @@ void ReserveWorkspacePass::runOnOperation() {
   for (const Reservation &reservation : decided) {
     Operation *op = reservation.op;
     OpBuilder builder(op);
-    Value buffer = allocateBuffer(
-        builder, op->getLoc(),
-        {reservation.bytes + kAlignment - kBufferAlignment},
-        builder.getI8Type());
+    Value buffer =
+        allocateBuffer(builder, op->getLoc(),
+                       {reservation.bytes + kAlignment - kBufferAlignment},
+                       builder.getI8Type());
     auto tell = [&](int64_t bytes) {
       library.call(builder, op->getLoc(), "workspace", {viewOf(buffer)}, {},
                    {bytes});

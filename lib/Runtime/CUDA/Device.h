@@ -110,7 +110,7 @@ struct Device {
   std::mutex planMutex;                            ///< guards the two below
   lt::Handle products = nullptr;
   std::unordered_map<std::string, ProductPlan> plans; ///< by kind of product
-  int32_t *assertionWord = nullptr; ///< pinned
+  int32_t *assertionWord = nullptr;                   ///< pinned
   /// Kernels that the running program has launched, by the address of the name.
   std::unordered_map<const char *, FunctionHandle> functions;
 

@@ -259,9 +259,8 @@ static hp_status findPlan(Device &device, const hp_matmul_desc &desc,
   *out = &entry->second;
   if (!isNew)
     return HP_OK;
-  hp_status status =
-      PlanMaker(device, desc, entry->second)
-          .make(batch, folded, workspaceBytes, alignment);
+  hp_status status = PlanMaker(device, desc, entry->second)
+                         .make(batch, folded, workspaceBytes, alignment);
   if (status != HP_OK)
     device.plans.erase(entry);
   return status;
@@ -345,12 +344,12 @@ hp_status multiply(Device &device, const hp_matmul_desc &desc,
             stream);
       continue;
     }
-    status = products.check(
-        products.matmul(device.products, plan->desc, scaleA, b, plan->a, a,
-                        plan->b, scaleC, c, plan->c, c, plan->c,
-                        &plan->algorithm.algorithm, workspace, workspaceBytes,
-                        stream),
-        "multiplying");
+    status =
+        products.check(products.matmul(device.products, plan->desc, scaleA, b,
+                                       plan->a, a, plan->b, scaleC, c, plan->c,
+                                       c, plan->c, &plan->algorithm.algorithm,
+                                       workspace, workspaceBytes, stream),
+                       "multiplying");
   }
   return status;
 }

@@ -178,9 +178,8 @@ int touch(void *stream, const fakes::Workspace &workspace, const void *base,
     uint64_t bytes =
         layout.rows * sizeOf(layout.type) * (isDense ? layout.columns : 1);
     for (uint64_t column = 0; column < columns; ++column) {
-      uint64_t at =
-          begin + column * static_cast<uint64_t>(layout.ld) *
-                      static_cast<uint64_t>(sizeOf(layout.type));
+      uint64_t at = begin + column * static_cast<uint64_t>(layout.ld) *
+                                static_cast<uint64_t>(sizeOf(layout.type));
       if (workspace.meets(at, bytes))
         return refuse("an operand of a product lies in its workspace");
       if (int fault = hp_fake_cuda_access(stream, at, bytes, writes))
