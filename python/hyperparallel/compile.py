@@ -24,10 +24,9 @@ from mlir import ir
 from mlir.dialects import func
 
 from hyperparallel import _hyperparallel
-from hyperparallel.bishengir import DEFAULT_SOC, count_operations, read_soc, write_fragments
+from hyperparallel.bishengir import DEFAULT_SOC, read_soc, write_fragments
 from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
-    COVERAGE_FILE,
     FRAGMENTS_FILE,
     INPUTS_FILE,
     KERNELS_FILE,
@@ -42,6 +41,7 @@ from hyperparallel.compiled import (
     new_directory,
     write_arrays,
 )
+from hyperparallel.coverage import reserved_workspace, write_coverage
 from hyperparallel.dialects import supernode
 from hyperparallel.enums import StepPhase
 from hyperparallel.errors import CompilationError, PlanError
@@ -430,7 +430,7 @@ def generate_program(
         machine=None if described is None else described.name,
         device_memory=device_memory,
         peak_bytes=None if memory is None else memory.peak_bytes,
-        workspace=_reserved_workspace(made) if target in _LOWERING else None,
+        workspace=reserved_workspace(made) if target in _LOWERING else None,
     )
 
 
@@ -558,45 +558,13 @@ def _emit_fragments(
             _emit(fitted, made / PROGRAM_FILE, threads, directory, (made / FRAGMENTS_FILE, soc))
 
     fragments = write_fragments(made / FRAGMENTS_FILE, soc, write, clock, threads)
-    _write_coverage(made, [dataclasses.asdict(fragment) for fragment in fragments])
+    write_coverage(made, [dataclasses.asdict(fragment) for fragment in fragments])
 
 
 def _assemble(directory: Path, architectures: tuple[str, ...], threads: int) -> None:
     """Make cubins of a program's kernels, and say how much of the program they are."""
     resources = assemble(directory / KERNELS_FILE, architectures, threads)
-    _write_coverage(directory, [dataclasses.asdict(kernel) for kernel in resources])
-
-
-def _write_coverage(directory: Path, kernels: Sequence[Mapping[str, Any]]) -> None:
-    """Say how much of a program are calls of libraries, kernels, copies, or left to the host.
-
-    Calls are counted in the program's text: one in a function that stands for many blocks counts once.
-    """
-    description = json.loads((directory / PROGRAM_FILE).with_suffix(".json").read_text(encoding="utf-8"))
-    calls: dict[str, int] = description["calls"]
-    coverage = {
-        "kernels": len(description["kernels"]),
-        "launches": calls.get("hp_rt_launch", 0),
-        "library_calls": calls.get("hp_rt_matmul", 0) + calls.get("hp_rt_library", 0),
-        "copies": calls.get("hp_rt_copy_start", 0) + calls.get("hp_rt_copy_rows_start", 0),
-        "host_fallbacks": calls.get("hp_rt_read", 0) + calls.get("hp_rt_write", 0),
-    }
-    report: dict[str, Any] = {"coverage": coverage, "kernels": list(kernels)}
-    report.update({told: description[told] for told in ("epilogues", "attention", "workspace") if told in description})
-    if "operations" in description:
-        report["operations"] = {
-            "library": {"product": calls.get("hp_rt_matmul", 0), **description["operations"]},
-            "fragment": count_operations(directory / FRAGMENTS_FILE),
-            "host": {"read": calls.get("hp_rt_read", 0), "write": calls.get("hp_rt_write", 0)},
-        }
-        report["choices"] = description["choices"]
-    (directory / COVERAGE_FILE).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-
-
-def _reserved_workspace(directory: Path) -> int:
-    """Bytes of the largest workspace in a program's report."""
-    told = json.loads((directory / COVERAGE_FILE).read_text(encoding="utf-8"))["workspace"]
-    return 0 if told is None else int(told["bytes"])
+    write_coverage(directory, [dataclasses.asdict(kernel) for kernel in resources])
 
 
 def _dump_lowered(module: ir.Module, dump: Path) -> None:
