@@ -129,7 +129,8 @@ def FormAttention : Pass<"hp-form-attention", "mlir::ModuleOp"> {
     The product of queries and keys, a scale and a mask, the softmax and the product
     with the values become one `fused.attention`, which the lowering of the back end
     turns into its call. `types` and `most-width` are what the back end has
-    (`HP_CAN_ATTEND` of `hp_device_can`); with no type, nothing is made. Attention
+    (`HP_CAN_ATTEND` of `hp_device_can`); with no type, nothing is made. Heads may be
+    cut from the batch, or from each other, in one op and not in the next. Attention
     stays as it is, too, where others read the probabilities (a backward pass), or
     where the call would move no fewer bytes. What became of each is counted in the
     module's `hp.attention`, and told in remarks (category `hp-form-attention`).

@@ -6,8 +6,9 @@
 //
 // Reads fused tensors backwards, from the probabilities to the scores: division
 // by sums of rows, exponentials of differences to greatest elements of rows, a
-// scale and a mask, a product. Conversions between floats, and reshapes by
-// dimensions of size 1, may be anywhere.
+// scale and a mask, a product. Conversions between floats may be anywhere, and
+// so may reshapes: every op visits elements in their order, and rows stay one
+// dimension (RowLoop), so that it is all the same how the others are cut.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 #include "lib/Conversion/LinalgToRuntime/ContractionLayout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -53,30 +55,24 @@ OpOperand *getOperandOf(GenericOp op, Value value) {
   return &op->getOpOperand(argument.getArgNumber());
 }
 
-/// Reshapes that add or drop dimensions of size 1, and nothing else.
-static Value skipUnitReshapes(Value value) {
-  auto withoutOnes = [](Value tensor) {
-    SmallVector<int64_t> sizes;
-    for (int64_t size : cast<RankedTensorType>(tensor.getType()).getShape())
-      if (size != 1)
-        sizes.push_back(size);
-    return sizes;
-  };
+static bool isReshape(Operation *op) {
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op) &&
+         cast<RankedTensorType>(op->getResult(0).getType()).hasStaticShape();
+}
+
+static Value skipReshapes(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op) ||
-        withoutOnes(op->getOperand(0)) != withoutOnes(value))
+    if (!isReshape(op))
       break;
     value = op->getOperand(0);
   }
   return value;
 }
 
-/// Readers of a value, through such reshapes.
+/// Readers of a value, in any shape.
 static void collectReaders(Value value, SmallVectorImpl<Operation *> &readers) {
   for (Operation *user : value.getUsers())
-    if (user->getNumResults() == 1 &&
-        isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(user) &&
-        skipUnitReshapes(user->getResult(0)) == skipUnitReshapes(value))
+    if (isReshape(user))
       collectReaders(user->getResult(0), readers);
     else
       readers.push_back(user);
@@ -106,6 +102,18 @@ bool isFilled(Value init, double wanted) {
 // Softmax
 //===----------------------------------------------------------------------===//
 
+/// The dimension of a tensor that rows lie along, if it is one.
+static std::optional<unsigned> findDimension(Value tensor, RowLoop along) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
+  int64_t inner = 1;
+  for (unsigned position = shape.size(); position-- > 0;) {
+    if (shape[position] == along.size && inner == along.inner)
+      return position;
+    inner *= shape[position];
+  }
+  return std::nullopt;
+}
+
 /// Whether all dimensions of a tensor are visited in order.
 static bool isInOrder(GenericOp op, OpOperand *operand) {
   return op.getMatchingIndexingMap(operand).isIdentity();
@@ -114,14 +122,16 @@ static bool isInOrder(GenericOp op, OpOperand *operand) {
 /// A reduction of all rows of its only input along one dimension by `Combiner`,
 /// beginning with `neutral`.
 template <typename Combiner>
-static bool reducesRows(GenericOp op, unsigned along, double neutral) {
+static bool reducesRows(GenericOp op, RowLoop along, double neutral) {
   if (!op || op.getNumDpsInputs() != 1 || op.getNumResults() != 1 ||
       !op.hasPureTensorSemantics() ||
       !isInOrder(op, op.getDpsInputOperand(0)) ||
       !isFilled(op.getDpsInitOperand(0)->get(), neutral))
     return false;
-  auto combiner = dyn_cast_or_null<Combiner>(getYielded(op).getDefiningOp());
-  if (!combiner)
+  Value yielded = getYielded(op);
+  auto combiner = dyn_cast_or_null<Combiner>(yielded.getDefiningOp());
+  std::optional<unsigned> reduced = findDimension(op.getInputs()[0], along);
+  if (!combiner || !reduced)
     return false;
   bool hasInput = false, hasInit = false;
   for (Value operand : combiner->getOperands()) {
@@ -131,7 +141,7 @@ static bool reducesRows(GenericOp op, unsigned along, double neutral) {
   }
   SmallVector<AffineExpr> kept;
   for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
-    if (loop != along)
+    if (loop != *reduced)
       kept.push_back(getAffineDimExpr(loop, op.getContext()));
   return hasInput && hasInit &&
          op.getMatchingIndexingMap(op.getDpsInitOperand(0)) ==
@@ -141,7 +151,7 @@ static bool reducesRows(GenericOp op, unsigned along, double neutral) {
 /// The two tensors of an elementwise op of a matrix and its rows' numbers.
 template <typename Binary>
 static std::optional<std::pair<Value, Value>>
-matchOfRows(GenericOp op, Value value, unsigned along) {
+matchOfRows(GenericOp op, Value value, RowLoop along) {
   auto binary = value ? value.getDefiningOp<Binary>() : Binary();
   if (!binary || op.getNumDpsInputs() != 2 || op.getNumReductionLoops() != 0 ||
       !op.hasPureTensorSemantics())
@@ -149,22 +159,65 @@ matchOfRows(GenericOp op, Value value, unsigned along) {
   OpOperand *left = getOperandOf(op, binary.getLhs());
   OpOperand *right = getOperandOf(op, binary.getRhs());
   if (!left || !right || !isInOrder(op, left) ||
-      !isInOrder(op, op.getDpsInitOperand(0)) ||
-      op.getMatchingIndexingMap(right) !=
-          op.getMatchingIndexingMap(left).dropResult(along))
+      !isInOrder(op, op.getDpsInitOperand(0)))
     return std::nullopt;
-  return std::make_pair(left->get(), right->get());
+  std::optional<unsigned> position = findDimension(left->get(), along);
+  if (!position || op.getMatchingIndexingMap(right) !=
+                       op.getMatchingIndexingMap(left).dropResult(*position))
+    return std::nullopt;
+  return std::make_pair(skipReshapes(left->get()), skipReshapes(right->get()));
 }
 
-/// The dimension of a product's operand along which it sums, if it is one.
-static std::optional<unsigned> getSummedDimension(GenericOp product,
-                                                  OpOperand &operand) {
-  ContractionLoops loops = classifyLoops(product);
-  if (loops.k.size() != 1)
-    return std::nullopt;
+/// What a product sums along, if that is one dimension of its operand.
+static std::optional<RowLoop> getSummedLoop(GenericOp product,
+                                            OpOperand &operand) {
   AffineMap map = product.getMatchingIndexingMap(&operand);
-  return map.getResultPosition(
-      getAffineDimExpr(loops.k[0], product.getContext()));
+  if (!map.isProjectedPermutation())
+    return std::nullopt;
+  ContractionLoops loops = classifyLoops(product);
+  std::optional<RowLoop> summed;
+  int64_t inner = 1;
+  auto type = cast<RankedTensorType>(operand.get().getType());
+  for (unsigned position = type.getRank(); position-- > 0;) {
+    int64_t size = type.getDimSize(position);
+    if (size != 1 &&
+        llvm::is_contained(loops.k, map.getDimPosition(position))) {
+      if (summed)
+        return std::nullopt;
+      summed = RowLoop{size, inner};
+    }
+    inner *= size;
+  }
+  return summed;
+}
+
+/// The product that a matrix is, or that an elementwise op makes it of.
+static GenericOp findScores(Value matrix, GenericOp &scaled) {
+  auto made = skipReshapes(matrix).getDefiningOp<GenericOp>();
+  if (made && !isRuntimeContraction(made)) {
+    scaled = made;
+    for (Value input : scaled.getInputs())
+      if (auto product = skipReshapes(input).getDefiningOp<GenericOp>();
+          product && isRuntimeContraction(product))
+        made = product;
+  }
+  return made && isRuntimeContraction(made) ? made : GenericOp();
+}
+
+bool isOutlinedSoftmax(OpOperand &probabilities) {
+  auto call = skipReshapes(probabilities.get()).getDefiningOp<func::CallOp>();
+  if (!call || call.getNumOperands() != 1)
+    return false;
+  auto function = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+      call, call.getCalleeAttr());
+  auto name = function ? function->getAttrOfType<StringAttr>("hp.operator")
+                       : StringAttr();
+  if (!name || name.getValue() != "softmax")
+    return false;
+  std::optional<RowLoop> along =
+      getSummedLoop(cast<GenericOp>(probabilities.getOwner()), probabilities);
+  GenericOp scaled;
+  return along && along->inner == 1 && findScores(call.getOperand(0), scaled);
 }
 
 /// From the quotient back to the scores; nothing if this is no softmax of a
@@ -172,12 +225,10 @@ static std::optional<unsigned> getSummedDimension(GenericOp product,
 std::optional<Attention> findSoftmax(OpOperand &probabilities) {
   Attention found;
   found.values = cast<GenericOp>(probabilities.getOwner());
-  found.quotient =
-      skipUnitReshapes(probabilities.get()).getDefiningOp<GenericOp>();
-  if (!found.quotient || probabilities.get() != found.quotient->getResult(0))
+  found.quotient = skipReshapes(probabilities.get()).getDefiningOp<GenericOp>();
+  if (!found.quotient)
     return std::nullopt;
-  std::optional<unsigned> along =
-      getSummedDimension(found.values, probabilities);
+  std::optional<RowLoop> along = getSummedLoop(found.values, probabilities);
   if (!along)
     return std::nullopt;
   found.along = *along;
@@ -189,7 +240,7 @@ std::optional<Attention> findSoftmax(OpOperand &probabilities) {
   found.sum = division->second.getDefiningOp<GenericOp>();
   if (!found.exponential ||
       !reducesRows<arith::AddFOp>(found.sum, found.along, 0) ||
-      found.sum.getInputs()[0] != division->first)
+      skipReshapes(found.sum.getInputs()[0]) != division->first)
     return std::nullopt;
   Value yielded = getYielded(found.exponential);
   auto exp = yielded ? yielded.getDefiningOp<math::ExpOp>() : math::ExpOp();
@@ -203,20 +254,11 @@ std::optional<Attention> findSoftmax(OpOperand &probabilities) {
   double lowest = -std::numeric_limits<double>::infinity();
   if (!(reducesRows<arith::MaximumFOp>(found.most, found.along, lowest) ||
         reducesRows<arith::MaxNumFOp>(found.most, found.along, lowest)) ||
-      found.most.getInputs()[0] != difference->first)
+      skipReshapes(found.most.getInputs()[0]) != difference->first)
     return std::nullopt;
-  Value before = skipUnitReshapes(difference->first);
-  auto made = before.getDefiningOp<GenericOp>();
-  if (made && !isRuntimeContraction(made)) {
-    found.scaled = made;
-    for (Value input : made.getInputs())
-      if (auto product = skipUnitReshapes(input).getDefiningOp<GenericOp>();
-          product && isRuntimeContraction(product))
-        made = product;
-  }
-  if (!made || !isRuntimeContraction(made))
+  found.scores = findScores(difference->first, found.scaled);
+  if (!found.scores)
     return std::nullopt;
-  found.scores = made;
   return found;
 }
 
@@ -245,7 +287,7 @@ bool matchScaled(Attention &found) {
   GenericOp op = found.scaled;
   OpOperand *score = nullptr;
   for (OpOperand *input : op.getDpsInputOperands())
-    if (skipUnitReshapes(input->get()) == found.scores->getResult(0)) {
+    if (skipReshapes(input->get()) == found.scores->getResult(0)) {
       if (score)
         return false;
       score = input;

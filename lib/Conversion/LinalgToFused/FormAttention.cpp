@@ -14,17 +14,22 @@
 // is a product, and goes back by operands (AttentionForms.h).
 //
 //   1. Nobody else may read what is in between.
-//   2. What is added to the scores becomes an op of its own, over the loops
+//   2. Heads may be cut from the batch, or from each other, in one op and not
+//   in
+//      the next: the loops are the pieces that all of the matrices are made of,
+//      and operands get a dimension for each.
+//   3. What is added to the scores becomes an op of its own, over the loops
 //      that it depends on; if it is an operand as it is, nothing is made.
-//   3. The back end's call must have the element type and the widths
+//   4. The back end's call must have the element type and the widths
 //      (`types`, `most-width`).
-//   4. The call must move fewer bytes: without it scores are written and read
+//   5. The call must move fewer bytes: without it scores are written and read
 //      twice, by the products and the softmax; with it the mask is, once.
 //
 // What became of each attention is counted in `hp.attention` of the module, and
 // told in a remark at the op.
 //
-// Cost: linear in ops. Limits: one loop each of m, n, k and e.
+// Cost: linear in ops. Limits: one loop each of n, k and e that runs more than
+// once; m is the last of those in which rows share keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +45,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <map>
+#include <set>
 
 namespace mlir::hyperparallel {
 #define GEN_PASS_DEF_FORMATTENTION
@@ -57,32 +63,103 @@ namespace mlir::hyperparallel {
 // Loops
 //===----------------------------------------------------------------------===//
 
+using Pieces = SmallVector<unsigned>;
+
 namespace {
-/// Which loop of the attention each dimension of P is, and the operands' maps.
+/// An operand, and the attention's loops that each of its dimensions is made
+/// of, outermost first; of a dimension of size 1, none.
+struct Cut {
+  Value tensor;
+  SmallVector<Pieces> dimensions;
+};
+
+/// The loops of the attention: the batch, m, n, k, e.
 struct AttentionLoops {
-  unsigned count = 0;
-  SmallVector<unsigned> ofDimension; ///< of P, of the scores
-  AffineMap query, key, values, init;
-  OpOperand *queryOperand = nullptr, *keyOperand = nullptr,
-            *valuesOperand = nullptr;
+  SmallVector<int64_t> extents;
+  Cut query, key, values, result;
+  SmallVector<Pieces> ofScaled; ///< what each loop of `scaled` is
 };
 } // namespace
 
-/// The loops of a product in those of the attention: what moves along a
-/// dimension of `matrix` (P, or the scores) is that dimension's; the others are
-/// `rest`.
-static SmallVector<AffineExpr> translateLoops(GenericOp product,
-                                              OpOperand &matrix,
-                                              ArrayRef<unsigned> ofDimension,
-                                              unsigned rest) {
-  MLIRContext *context = product.getContext();
-  SmallVector<AffineExpr> exprs(product.getNumLoops(),
-                                getAffineDimExpr(rest, context));
-  for (auto [position, expr] :
-       llvm::enumerate(product.getMatchingIndexingMap(&matrix).getResults()))
-    exprs[cast<AffineDimExpr>(expr).getPosition()] =
-        getAffineDimExpr(ofDimension[position], context);
-  return exprs;
+/// The sizes of the pieces that all dimensions of all shapes are made of,
+/// outermost first. Shapes have the same number of elements. Nothing if they
+/// cut them at places that do not fit.
+static std::optional<SmallVector<int64_t>>
+findPieces(ArrayRef<ArrayRef<int64_t>> shapes) {
+  std::set<int64_t> inner = {1};
+  for (ArrayRef<int64_t> shape : shapes) {
+    int64_t elements = 1;
+    for (int64_t size : llvm::reverse(shape))
+      inner.insert(elements *= size);
+  }
+  SmallVector<int64_t> sizes;
+  int64_t last = 1;
+  for (int64_t elements : llvm::drop_begin(inner)) {
+    if (elements % last != 0)
+      return std::nullopt;
+    sizes.push_back(elements / last);
+    last = elements;
+  }
+  return SmallVector<int64_t>(llvm::reverse(sizes));
+}
+
+/// The pieces of each dimension of a shape.
+static SmallVector<Pieces> cutShape(ArrayRef<int64_t> shape,
+                                    ArrayRef<int64_t> sizes) {
+  SmallVector<Pieces> dimensions;
+  unsigned piece = 0;
+  for (int64_t size : shape) {
+    Pieces &pieces = dimensions.emplace_back();
+    for (; size > 1; size /= sizes[piece++])
+      pieces.push_back(piece);
+  }
+  return dimensions;
+}
+
+/// The pieces of each loop of a product: of those that move along `matrix` as
+/// its dimensions are cut, and `rest` of the one other loop that runs more than
+/// once. Nothing if there are several of these, or none.
+static std::optional<SmallVector<Pieces>> cutLoops(GenericOp product,
+                                                   OpOperand &matrix,
+                                                   ArrayRef<int64_t> sizes,
+                                                   unsigned rest) {
+  SmallVector<Pieces> loops(product.getNumLoops());
+  AffineMap map = product.getMatchingIndexingMap(&matrix);
+  auto shape = cast<RankedTensorType>(matrix.get().getType()).getShape();
+  for (auto [position, pieces] : llvm::enumerate(cutShape(shape, sizes)))
+    loops[map.getDimPosition(position)] = pieces;
+  unsigned numOthers = 0;
+  for (auto [loop, extent] : llvm::enumerate(product.getStaticLoopRanges()))
+    if (extent != 1 && !map.isFunctionOfDim(loop)) {
+      loops[loop] = {rest};
+      ++numOthers;
+    }
+  if (numOthers != 1)
+    return std::nullopt;
+  return loops;
+}
+
+static Cut cutOperand(GenericOp product, OpOperand &operand, Value tensor,
+                      ArrayRef<Pieces> loops) {
+  Cut cut{tensor, {}};
+  AffineMap map = product.getMatchingIndexingMap(&operand);
+  for (unsigned position = 0; position < map.getNumResults(); ++position)
+    cut.dimensions.push_back(loops[map.getDimPosition(position)]);
+  return cut;
+}
+
+static bool movesWith(const Cut &cut, unsigned piece) {
+  return llvm::any_of(cut.dimensions, [&](const Pieces &pieces) {
+    return llvm::is_contained(pieces, piece);
+  });
+}
+
+/// Pieces by their numbers as loops.
+static void renumber(SmallVectorImpl<Pieces> &dimensions,
+                     ArrayRef<unsigned> numbers) {
+  for (Pieces &pieces : dimensions)
+    for (unsigned &piece : pieces)
+      piece = numbers[piece];
 }
 
 /// Fails with a refusal where there are more loops than attention has.
@@ -92,72 +169,119 @@ static std::optional<AttentionLoops> findLoops(Attention &found,
     found.refusal = why.str();
     return std::nullopt;
   };
-  AttentionLoops loops;
   GenericOp scores = found.scores, values = found.values;
   OpOperand &matrix = *scores.getDpsInitOperand(0);
   OpOperand &result = *values.getDpsInitOperand(0);
-  auto rank = static_cast<unsigned>(
-      cast<RankedTensorType>(probabilities.get().getType()).getRank());
   for (GenericOp product : {scores, values})
     for (AffineMap map : product.getIndexingMapsArray())
       if (!map.isProjectedPermutation())
         return refuse("a product reads along sums of loops");
-  ContractionLoops ofScores = classifyLoops(scores);
-  ContractionLoops ofValues = classifyLoops(values);
-  bool isLeft = probabilities.getOperandNumber() == 0;
-  ArrayRef<unsigned> columns = isLeft ? ofValues.n : ofValues.m;
-  AffineMap scoresMap = scores.getMatchingIndexingMap(&matrix);
-  if (rank < 2 || scoresMap.getNumResults() != rank || ofScores.k.size() != 1 ||
-      columns.size() != 1)
-    return refuse("a product has several loops of columns, or sums");
-  // n is a dimension of the scores and of K; m the last other one that K has
-  // not.
-  auto nLoop = cast<AffineDimExpr>(scoresMap.getResult(found.along));
-  loops.queryOperand = scores.getDpsInputOperand(0);
-  loops.keyOperand = scores.getDpsInputOperand(1);
-  if (scores.getMatchingIndexingMap(loops.queryOperand)
-          .isFunctionOfDim(nLoop.getPosition()))
-    std::swap(loops.queryOperand, loops.keyOperand);
-  AffineMap keyMap = scores.getMatchingIndexingMap(loops.keyOperand);
-  loops.valuesOperand = values.getDpsInputOperand(isLeft ? 1 : 0);
-  AffineMap valuesMap = values.getMatchingIndexingMap(loops.valuesOperand);
-  AffineMap matrixMap = values.getMatchingIndexingMap(&probabilities);
+  auto shapeOf = [](Value tensor) {
+    return cast<RankedTensorType>(tensor.getType()).getShape();
+  };
+  SmallVector<ArrayRef<int64_t>> shapes = {shapeOf(matrix.get()),
+                                           shapeOf(probabilities.get())};
+  if (found.scaled)
+    shapes.push_back(shapeOf(found.scaled.getResult(0)));
+  std::optional<SmallVector<int64_t>> sizes = findPieces(shapes);
+  if (!sizes)
+    return refuse("its ops cut heads at places that do not fit");
+  unsigned count = sizes->size(), along = count;
+  int64_t inner = 1;
+  for (unsigned piece = count; piece-- > 0; inner *= (*sizes)[piece])
+    if ((*sizes)[piece] == found.along.size && inner == found.along.inner)
+      along = piece;
+  if (along == count)
+    return refuse("its keys are several loops");
+  auto ofScores = cutLoops(scores, matrix, *sizes, count);
+  auto ofValues = cutLoops(values, probabilities, *sizes, count + 1);
+  if (!ofScores || !ofValues)
+    return refuse("a head is several loops of a product, or has one element");
+
+  AttentionLoops loops;
+  OpOperand *query = scores.getDpsInputOperand(0);
+  OpOperand *key = scores.getDpsInputOperand(1);
+  loops.query = cutOperand(scores, *query, query->get(), *ofScores);
+  loops.key = cutOperand(scores, *key, key->get(), *ofScores);
+  if (movesWith(loops.query, along))
+    std::swap(loops.query, loops.key);
+  OpOperand *read =
+      values.getDpsInputOperand(probabilities.getOperandNumber() == 0 ? 1 : 0);
+  loops.values = cutOperand(values, *read, read->get(), *ofValues);
+  loops.result = cutOperand(values, result, values.getResult(0), *ofValues);
   std::optional<unsigned> row;
-  for (unsigned position = 0; position < rank; ++position) {
-    auto inScores = cast<AffineDimExpr>(scoresMap.getResult(position));
-    auto inValues = cast<AffineDimExpr>(matrixMap.getResult(position));
-    if (position != found.along &&
-        !keyMap.isFunctionOfDim(inScores.getPosition()) &&
-        !valuesMap.isFunctionOfDim(inValues.getPosition()))
-      row = position;
+  for (unsigned piece = 0; piece < count; ++piece) {
+    if (piece == along)
+      continue;
+    if (!movesWith(loops.query, piece))
+      return refuse("the queries are the same for several batches");
+    if (!movesWith(loops.key, piece) && !movesWith(loops.values, piece))
+      row = piece;
   }
   if (!row)
     return refuse("all rows have keys of their own");
-  loops.count = rank + 2;
+  if (movesWith(loops.query, along) || !movesWith(loops.key, along))
+    return refuse("the queries move along the keys");
+  SmallVector<unsigned> numbers;
   unsigned batch = 0;
-  for (unsigned position = 0; position < rank; ++position)
-    loops.ofDimension.push_back(position == *row          ? rank - 2
-                                : position == found.along ? rank - 1
-                                                          : batch++);
-  SmallVector<AffineExpr> fromScores =
-      translateLoops(scores, matrix, loops.ofDimension, rank);
-  SmallVector<AffineExpr> fromValues =
-      translateLoops(values, probabilities, loops.ofDimension, rank + 1);
-  auto translated = [&](AffineMap map, ArrayRef<AffineExpr> exprs) {
-    return map.replaceDimsAndSymbols(exprs, {}, loops.count, 0);
-  };
-  loops.query =
-      translated(scores.getMatchingIndexingMap(loops.queryOperand), fromScores);
-  loops.key = translated(keyMap, fromScores);
-  loops.values = translated(valuesMap, fromValues);
-  loops.init = translated(values.getMatchingIndexingMap(&result), fromValues);
-  auto query = scores.getMatchingIndexingMap(loops.queryOperand);
-  for (unsigned position = 0; position < rank; ++position)
-    if (position != found.along &&
-        !query.isFunctionOfDim(
-            cast<AffineDimExpr>(scoresMap.getResult(position)).getPosition()))
-      return refuse("the queries are the same for several batches");
+  for (unsigned piece = 0; piece < count; ++piece)
+    numbers.push_back(piece == *row    ? count - 2
+                      : piece == along ? count - 1
+                                       : batch++);
+  numbers.append({count, count + 1});
+  loops.extents.resize(count + 2, 1);
+  for (unsigned piece = 0; piece < count; ++piece)
+    loops.extents[numbers[piece]] = (*sizes)[piece];
+  for (auto [product, ofLoops] :
+       {std::pair(scores, &*ofScores), std::pair(values, &*ofValues)})
+    for (auto [pieces, extent] :
+         llvm::zip_equal(*ofLoops, product.getStaticLoopRanges()))
+      if (pieces.size() == 1 && pieces[0] >= count)
+        loops.extents[pieces[0]] = extent;
+  if (found.scaled)
+    loops.ofScaled = cutShape(shapes.back(), *sizes);
+  for (SmallVector<Pieces> *dimensions :
+       {&loops.query.dimensions, &loops.key.dimensions,
+        &loops.values.dimensions, &loops.result.dimensions, &loops.ofScaled})
+    renumber(*dimensions, numbers);
   return loops;
+}
+
+/// The type with a dimension for each loop, how they are grouped, and which
+/// loop moves along which.
+static std::tuple<RankedTensorType, SmallVector<ReassociationIndices>,
+                  AffineMap>
+getCutType(const Cut &cut, const AttentionLoops &loops) {
+  auto type = cast<RankedTensorType>(cut.tensor.getType());
+  MLIRContext *context = type.getContext();
+  SmallVector<int64_t> shape;
+  SmallVector<ReassociationIndices> groups;
+  SmallVector<AffineExpr> exprs;
+  for (const Pieces &pieces : cut.dimensions) {
+    ReassociationIndices &group = groups.emplace_back();
+    auto add = [&](int64_t size, AffineExpr expr) {
+      group.push_back(static_cast<int64_t>(shape.size()));
+      shape.push_back(size);
+      exprs.push_back(expr);
+    };
+    for (unsigned loop : pieces)
+      add(loops.extents[loop], getAffineDimExpr(loop, context));
+    if (pieces.empty())
+      add(1, getAffineConstantExpr(0, context));
+  }
+  return {RankedTensorType::get(shape, type.getElementType()), groups,
+          AffineMap::get(loops.extents.size(), 0, exprs, context)};
+}
+
+/// An operand with a dimension for each loop, and its map.
+static std::pair<Value, AffineMap> writeCut(OpBuilder &builder, Location loc,
+                                            const Cut &cut,
+                                            const AttentionLoops &loops) {
+  auto [type, groups, map] = getCutType(cut, loops);
+  if (type.getRank() == static_cast<int64_t>(groups.size()))
+    return {cut.tensor, map};
+  return {tensor::ExpandShapeOp::create(builder, loc, type, cut.tensor, groups),
+          map};
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,8 +290,7 @@ static std::optional<AttentionLoops> findLoops(Attention &found,
 
 namespace {
 struct Mask {
-  Value tensor; ///< null until it is made
-  AffineMap map;
+  Cut cut;                     ///< the tensor is null until it is made
   SmallVector<unsigned> loops; ///< of `scaled`: what it depends on
   int64_t bytes = 0;
 };
@@ -196,43 +319,32 @@ static Mask readMask(Attention &found, const AttentionLoops &loops) {
     if (made && made->getBlock() == op.getBlock())
       llvm::append_range(waiting, made->getOperands());
   }
-  // Loops of `scaled` that run more than once are the dimensions of P, in
-  // order.
-  MLIRContext *context = op.getContext();
-  auto matrix = cast<RankedTensorType>(found.quotient.getResultTypes()[0]);
-  SmallVector<AffineExpr> ofLoop(op.getNumLoops(),
-                                 getAffineConstantExpr(0, context));
-  unsigned position = 0;
-  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
-    if (extents[loop] == 1)
-      continue;
-    while (matrix.getDimSize(position) == 1)
-      ++position;
-    ofLoop[loop] = getAffineDimExpr(loops.ofDimension[position++], context);
-    if (used.test(loop))
-      mask.loops.push_back(loop);
-  }
   mask.bytes = found.added.getType().getIntOrFloatBitWidth() / 8;
-  for (unsigned loop : mask.loops)
-    mask.bytes *= extents[loop];
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+    if (extents[loop] != 1 && used.test(loop)) {
+      mask.loops.push_back(loop);
+      mask.bytes *= extents[loop];
+    }
   OpOperand *operand =
       isa<BlockArgument>(found.added) ? getOperandOf(op, found.added) : nullptr;
   AffineMap own = operand ? op.getMatchingIndexingMap(operand) : AffineMap();
   if (operand && own.isProjectedPermutation(/*allowZeroInResults=*/true)) {
-    mask.tensor = operand->get();
-    mask.map = own.replaceDimsAndSymbols(ofLoop, {}, loops.count, 0);
+    mask.cut.tensor = operand->get();
+    for (AffineExpr expr : own.getResults()) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      mask.cut.dimensions.push_back(dim ? loops.ofScaled[dim.getPosition()]
+                                        : Pieces());
+    }
     return mask;
   }
-  SmallVector<AffineExpr> exprs;
   for (unsigned loop : mask.loops)
-    exprs.push_back(ofLoop[loop]);
-  mask.map = AffineMap::get(loops.count, 0, exprs, context);
+    mask.cut.dimensions.push_back(loops.ofScaled[loop]);
   return mask;
 }
 
 /// An op that computes the mask over the loops that it depends on.
 static void writeMask(OpBuilder &builder, Attention &found, Mask &mask) {
-  if (mask.tensor)
+  if (mask.cut.tensor)
     return;
   GenericOp op = found.scaled;
   Location loc = op.getLoc();
@@ -289,12 +401,15 @@ static void writeMask(OpBuilder &builder, Attention &found, Mask &mask) {
         linalg::YieldOp::create(nested, loc,
                                 mapping.lookupOrDefault(found.added));
       });
-  mask.tensor = written.getResult(0);
+  mask.cut.tensor = written.getResult(0);
 }
 
 //===----------------------------------------------------------------------===//
 // Pass
 //===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral kReadByOthers(
+    "its probabilities are read by others, as by a backward pass");
 
 static int64_t getBytes(Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
@@ -336,8 +451,7 @@ void FormAttentionPass::checkReaders(Attention &found) {
                 {found.sum.getOperation(), found.quotient.getOperation()}) ||
       !isReadBy(scaled.getResult(0),
                 {found.most.getOperation(), found.exponential.getOperation()}))
-    found.refusal = "its probabilities are read by others, as by a backward "
-                    "pass";
+    found.refusal = kReadByOthers.str();
   else if (!isReadBy(found.sum.getResult(0), found.quotient.getOperation()) ||
            !isReadBy(found.most.getResult(0),
                      found.exponential.getOperation()) ||
@@ -349,20 +463,10 @@ void FormAttentionPass::checkReaders(Attention &found) {
     found.refusal = "a product adds to what was there before";
 }
 
-/// How often a loop runs that moves along an operand.
-static int64_t extentOf(AffineMap map, OpOperand *operand, unsigned loop) {
-  auto type = cast<RankedTensorType>(operand->get().getType());
-  for (auto [expr, size] : llvm::zip_equal(map.getResults(), type.getShape()))
-    if (auto dim = dyn_cast<AffineDimExpr>(expr);
-        dim && dim.getPosition() == loop)
-      return size;
-  return 1;
-}
-
 /// What the back end's call has, and whether it is worth it.
 void FormAttentionPass::checkCall(Attention &found,
                                   const AttentionLoops &loops) {
-  Type element = getElementTypeOrSelf(loops.queryOperand->get().getType());
+  Type element = getElementTypeOrSelf(loops.query.tensor.getType());
   std::string name;
   llvm::raw_string_ostream(name) << element;
   if (types.empty()) {
@@ -373,14 +477,13 @@ void FormAttentionPass::checkCall(Attention &found,
     found.refusal = "the back end's call does not take " + name;
     return;
   }
-  for (Value other : {loops.valuesOperand->get(), found.values.getResult(0)})
+  for (Value other : {loops.values.tensor, loops.result.tensor})
     if (getElementTypeOrSelf(other.getType()) != element)
       found.refusal = "its operands are of different types";
-  SmallVector<int64_t> extents = found.scores.getStaticLoopRanges();
-  int64_t width = extents[classifyLoops(found.scores).k[0]];
+  auto [width, wide] =
+      std::pair(loops.extents[loops.extents.size() - 2], loops.extents.back());
   if (mostWidth > 0 && width > mostWidth)
     found.refusal = "heads are wider than the back end's call takes";
-  int64_t wide = extentOf(loops.values, loops.valuesOperand, loops.count - 1);
   if (equalWidths && wide != width)
     found.refusal = "the back end's call wants keys and values of one width";
 }
@@ -399,8 +502,12 @@ void FormAttentionPass::record(Location loc, const std::string &told,
 
 void FormAttentionPass::form(OpOperand &probabilities) {
   std::optional<Attention> softmax = findSoftmax(probabilities);
-  if (!softmax)
+  if (!softmax) {
+    if (isOutlinedSoftmax(probabilities))
+      record(probabilities.getOwner()->getLoc(), "none: " + kReadByOthers.str(),
+             false);
     return;
+  }
   Attention &found = *softmax;
   Location loc = found.values.getLoc();
   checkReaders(found);
@@ -423,23 +530,32 @@ void FormAttentionPass::form(OpOperand &probabilities) {
   if (!found.refusal.empty())
     return record(loc, "none: " + found.refusal, false);
   OpBuilder builder(found.values);
-  SmallVector<Value> inputs = {loops->queryOperand->get(),
-                               loops->keyOperand->get(),
-                               loops->valuesOperand->get()};
-  SmallVector<AffineMap> maps = {loops->query, loops->key, loops->values};
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  auto add = [&](const Cut &cut) {
+    auto [tensor, map] = writeCut(builder, loc, cut, *loops);
+    inputs.push_back(tensor);
+    maps.push_back(map);
+  };
+  add(loops->query);
+  add(loops->key);
+  add(loops->values);
   if (found.added) {
     writeMask(builder, found, mask);
-    inputs.push_back(mask.tensor);
-    maps.push_back(mask.map);
+    add(mask.cut);
   }
-  maps.push_back(loops->init);
-  auto type = cast<RankedTensorType>(found.values.getResultTypes()[0]);
+  auto [type, groups, map] = getCutType(loops->result, *loops);
+  maps.push_back(map);
   Value init = tensor::EmptyOp::create(builder, loc, type.getShape(),
                                        type.getElementType());
   auto attention = fused::AttentionOp::create(
       builder, loc, type, inputs, init, builder.getAffineMapArrayAttr(maps),
       builder.getF64FloatAttr(found.scale));
-  found.values->getResult(0).replaceAllUsesWith(attention.getResult());
+  Value whole = attention.getResult();
+  if (type != found.values.getResultTypes()[0])
+    whole = tensor::CollapseShapeOp::create(
+        builder, loc, found.values.getResultTypes()[0], whole, groups);
+  found.values->getResult(0).replaceAllUsesWith(whole);
   eraseUnused(found.values);
   record(loc, found.added ? "one call, with a mask" : "one call", true);
 }
