@@ -42,6 +42,10 @@ LogicalResult FragmentOp::verify() {
   };
   if (isNegative(getStageAttr()) || isNegative(getMicrobatchAttr()))
     return emitOpError("expected stage and microbatch to be at least 0");
+  return success();
+}
+
+LogicalResult FragmentOp::verifyRegions() {
   TypeRange arguments = getBody().getArgumentTypes();
   if (arguments != getInputs().getTypes())
     return emitOpError() << "expected the body's arguments to have the types "

@@ -47,6 +47,7 @@ def HyperMPMD_FragmentOp : HyperMPMD_Op<"fragment", [
     functional-type($inputs, $outputs) $body
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
     YieldOp getYield();

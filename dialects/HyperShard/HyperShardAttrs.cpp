@@ -101,8 +101,9 @@ LogicalResult MeshAttr::verify(EmitError emitError, ArrayRef<MeshAxisAttr> axes,
     if (!names.insert(axis.getName()).second)
       return emitError() << "expected mesh axes of different names but got \""
                          << axis.getName() << "\" twice";
-    if (axis.getSize() > (int64_t(1) << 32) / devices)
-      return emitError() << "expected a mesh of at most 2^32 devices";
+    // Passes list the members of groups.
+    if (axis.getSize() > (int64_t(1) << 20) / devices)
+      return emitError() << "expected a mesh of at most 2^20 devices";
     devices *= axis.getSize();
   }
   if (deviceIds.empty())

@@ -8,6 +8,9 @@ using namespace mlir::hyperparallel;
 
 #include "dialects/Interfaces/CostOpInterface.cpp.inc"
 
+/// What is larger counts as so large; an import is refused.
+static constexpr int64_t kMostBytes = int64_t(1) << 56;
+
 int64_t mlir::hyperparallel::byteSize(Type type) {
   auto shaped = dyn_cast<ShapedType>(type);
   Type element = shaped ? shaped.getElementType() : type;
@@ -17,5 +20,14 @@ int64_t mlir::hyperparallel::byteSize(Type type) {
                       : 0;
   if (!shaped)
     return bytes;
-  return shaped.hasStaticShape() ? shaped.getNumElements() * bytes : 0;
+  if (!shaped.hasStaticShape())
+    return 0;
+  // Sums of sizes stay within 64 bits.
+  for (int64_t size : shaped.getShape())
+    if (size == 0)
+      return 0;
+  for (int64_t size : shaped.getShape())
+    bytes = size > kMostBytes / std::max<int64_t>(bytes, 1) ? kMostBytes
+                                                            : bytes * size;
+  return bytes;
 }

@@ -256,13 +256,18 @@ void PropagationGraph::writeEdgesWithoutHome() {
   }
 }
 
+/// What a function says of an argument or result, with this sharding.
+static DictionaryAttr withSharding(DictionaryAttr attrs,
+                                   ShardingAttr sharding) {
+  NamedAttrList list(attrs ? attrs.getValue() : ArrayRef<NamedAttribute>());
+  list.set(HyperShardDialect::kShardingAttrName, sharding);
+  return list.getDictionary(sharding.getContext());
+}
+
 void PropagationGraph::writeShardings() {
   for (auto [value, id] : tensors) {
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
-      if (isa<FunctionOpInterface>(argument.getOwner()->getParentOp()))
-        hypershard::setSharding(value, shardingOf(id));
+    if (isa<BlockArgument>(value))
       continue;
-    }
     auto result = cast<OpResult>(value);
     Operation *op = result.getOwner();
     // All results at once, when the first tensor among them is met.
@@ -275,20 +280,41 @@ void PropagationGraph::writeShardings() {
                                          : ShardingAttr());
     hypershard::setResultShardings(op, shardings);
   }
+  // Arguments are set at once, and results: each list that there was for a
+  // while stays in memory.
+  module.walk([&](FunctionOpInterface function) {
+    if (function.isExternal())
+      return;
+    SmallVector<DictionaryAttr> attrs;
+    bool isChanged = false;
+    for (BlockArgument argument : function.getArguments()) {
+      attrs.push_back(function.getArgAttrDict(argument.getArgNumber()));
+      auto it = ids.find(argument);
+      if (it == ids.end())
+        continue;
+      attrs.back() = withSharding(attrs.back(), shardingOf(it->second));
+      isChanged = true;
+    }
+    if (isChanged)
+      function.setAllArgAttrs(attrs);
+  });
   for (auto function : module.getOps<FunctionOpInterface>()) {
+    SmallVector<DictionaryAttr> attrs;
     SmallVector<std::optional<unsigned>> updated(function.getNumResults());
     if (!function.isExternal())
       updated = getUpdatedArguments(function);
     for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      attrs.push_back(function.getResultAttrDict(i));
       auto it = resultIds.find({function, i});
       if (it == resultIds.end())
         continue;
       // What is updated stays as it is laid out.
       unsigned id =
           updated[i] ? ids[function.getArgument(*updated[i])] : it->second;
-      function.setResultAttr(i, HyperShardDialect::kShardingAttrName,
-                             shardingOf(id));
+      attrs.back() = withSharding(attrs.back(), shardingOf(id));
     }
+    if (!attrs.empty())
+      function.setAllResultAttrs(attrs);
   }
   writeEdgesWithoutHome();
 }

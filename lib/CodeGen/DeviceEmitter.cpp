@@ -26,6 +26,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
@@ -58,8 +59,26 @@ static void initializeDeviceTarget() {
 /// The oldest version of PTX that has the architecture, from 8.0 on.
 static StringRef getPtxFeature(StringRef architecture) {
   unsigned number = 0;
-  architecture.drop_front(3).consumeInteger(10, number);
+  StringRef name = architecture.drop_front(3);
+  name.consumeInteger(10, number);
+  if (number == 88 || number == 110)
+    return "+ptx90";
+  if (number == 103 || number == 121 || name == "f")
+    return "+ptx88";
   return number >= 120 ? "+ptx87" : number >= 100 ? "+ptx86" : "+ptx80";
+}
+
+/// Whether the code generator knows it; it would end the process for others.
+static bool isKnownArchitecture(StringRef architecture) {
+  std::string error;
+  llvm::Triple triple(kTriple);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return true; // createMachine tells of it
+  std::unique_ptr<llvm::MCSubtargetInfo> info(
+      target->createMCSubtargetInfo(triple, "", ""));
+  return info && info->isCPUStringValid(architecture);
 }
 
 static std::unique_ptr<llvm::TargetMachine>
@@ -127,6 +146,11 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
 FailureOr<std::string> emitPTX(ModuleOp kernels, StringRef architecture,
                                const ObjectCache &cache) {
   initializeDeviceTarget();
+  if (!isKnownArchitecture(architecture))
+    return kernels.emitError("expected an architecture that the code generator "
+                             "knows, such as sm_80, sm_90, sm_100 or sm_120, "
+                             "but got ")
+           << architecture;
   registerBuiltinDialectTranslation(*kernels.getContext());
   registerLLVMDialectTranslation(*kernels.getContext());
   llvm::LLVMContext context;

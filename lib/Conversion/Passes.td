@@ -67,10 +67,12 @@ def ReturnAllocations : Pass<"hp-return-allocations", "mlir::ModuleOp"> {
   let summary = "Makes a returned reshape of an allocation the allocation";
   let description = [{
     Results become the caller's memory afterwards; without this a reshaped result
-    would be computed elsewhere and copied.
+    would be computed elsewhere and copied. What is returned more than once is
+    copied for all but the first.
   }];
   let statistics = [
-    Statistic<"numAvoided", "num-avoided", "Copies of results avoided">
+    Statistic<"numAvoided", "num-avoided", "Copies of results avoided">,
+    Statistic<"numCopied", "num-copied", "Copies of what is returned again">
   ];
   let dependentDialects = ["mlir::memref::MemRefDialect"];
 }

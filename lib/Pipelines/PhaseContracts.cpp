@@ -14,6 +14,7 @@
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -85,6 +86,14 @@ static LogicalResult verifyUpdates(func::FuncOp entry) {
   return success();
 }
 
+/// Sizes in bytes, and sums of some, are counted in 64 bits.
+static bool isTooLarge(RankedTensorType type) {
+  double elements = 1;
+  for (int64_t size : type.getShape())
+    elements *= size;
+  return elements >= 0x1p53;
+}
+
 static LogicalResult verifyTypes(Operation *op) {
   auto isDynamic = [](Type type) {
     auto tensor = dyn_cast<TensorType>(type);
@@ -97,6 +106,18 @@ static LogicalResult verifyTypes(Operation *op) {
         InFlightDiagnostic error =
             op->emitError("expected tensors of static shape but got ") << type;
         error.attachNote() << "import the model with fixed example shapes";
+        return error;
+      } else if (auto tensor = dyn_cast<RankedTensorType>(type);
+                 tensor && isTooLarge(tensor)) {
+        return op->emitError("expected tensors of less than 2^53 elements but "
+                             "got ")
+               << type;
+      } else if (auto tensor = dyn_cast<RankedTensorType>(type);
+                 tensor && !tensor.getElementType().isIntOrIndexOrFloat()) {
+        InFlightDiagnostic error =
+            op->emitError("expected tensors of numbers but got ") << type;
+        error.attachNote()
+            << "write real and imaginary parts as tensors of their own";
         return error;
       }
   return success();
@@ -119,6 +140,15 @@ static LogicalResult verifyOp(Operation *op) {
     error.attachNote() << "lift it with --lift-cf-to-scf";
     return error;
   }
+  if (auto pad = dyn_cast<tensor::PadOp>(op))
+    for (int64_t size :
+         llvm::concat<const int64_t>(pad.getStaticLow(), pad.getStaticHigh()))
+      if (size < 0 && !ShapedType::isDynamic(size)) {
+        InFlightDiagnostic error =
+            op->emitError("expected padding of at least 0 but got ") << size;
+        error.attachNote() << "cut with tensor.extract_slice instead";
+        return error;
+      }
   return verifyTypes(op);
 }
 

@@ -4,19 +4,18 @@
 //   1. If everything fits, nothing moves. If an operation alone does not fit,
 //      there is no plan.
 //   2. Gaps are chosen in several orders (Cover.cpp), given their slots,
-//   carried
-//      out, and given slots again with the stalls in the clock, until that does
-//      not help (at most six times). Small changes are tried on the best plan
-//      (Search.cpp).
+//      carried out, and given slots again with the stalls in the clock, until
+//      that does not help (at most six times). Small changes are tried on the
+//      best plan (Search.cpp).
 //   3. The same for smaller capacities of a fixed row (parts of the most that
-//   is
-//      live), as long as their bounds allow a better plan: so more memory finds
-//      what less memory found.
+//      is live), as long as their bounds allow a better plan: so more memory
+//      finds what less memory found.
 //   4. With a tier that is too small, storages go to the next one outward, the
 //      longest away first (Tiers.cpp), and 2 begins anew with their links.
 //   5. If waiting remains, storages that can be computed again in less time
-//   than
-//      their copies take are dropped instead (Recompute.cpp), as many as help.
+//      than their copies take are dropped instead (Recompute.cpp), as many as
+//      help; then more of what is still copied, as long as that helps (at most
+//      four times).
 //   6. A plan that copies what the first order chooses and waits for every copy
 //      is compared: the result is never slower.
 //
@@ -40,7 +39,8 @@ using namespace mlir::hyperparallel::planner;
 /// Slots and gaps that may be looked at: by plans from scratch, and by small
 /// changes. Each is less than a second.
 static constexpr int64_t kWork = 1'500'000, kSmallWork = 750'000;
-static constexpr int kRounds = 6, kTierRounds = 4, kParts = 20;
+static constexpr int kRounds = 6, kTierRounds = 4, kParts = 20,
+                     kAgainRounds = 4;
 
 namespace {
 
@@ -289,6 +289,34 @@ static void dropIdleCopies(const Problem &problem, std::vector<Spill> &spills) {
   spills.resize(kept);
 }
 
+/// Computes more again than the plan does, if that helps: all that could be,
+/// half as many, half of these, and so on.
+static bool computeAgain(const Problem &problem, double boundSeconds,
+                         bool &found, Draft &draft) {
+  bool helps = false;
+  std::vector<Spill> spills = draft.spills;
+  for (Recomputation again(problem, spills); !again.empty(); again.halve()) {
+    if (found && draft.execution.seconds <= boundSeconds * (1 + 1e-9))
+      break;
+    Problem other = again.problem();
+    Plan described = describePlan(other, {});
+    Draft less;
+    std::string method;
+    if (described.tightestBytes > other.capacity)
+      continue;
+    if (described.maxLiveBytes > other.capacity &&
+        !Planner(other).run(less, method, described))
+      continue;
+    less.spills = again.spills(less.spills);
+    less.execution = execute(problem, less.spills);
+    if (found && !isBetter(less, draft))
+      continue;
+    draft = std::move(less);
+    found = helps = true;
+  }
+  return helps;
+}
+
 Plan mlir::hyperparallel::planner::makePlan(const Problem &problem) {
   Plan plan = describePlan(problem, {});
   if (plan.maxLiveBytes <= problem.capacity) {
@@ -302,25 +330,9 @@ Plan mlir::hyperparallel::planner::makePlan(const Problem &problem) {
   Draft draft;
   std::string method;
   bool found = Planner(problem).run(draft, method, plan);
-  // Half as many as could be computed again, and half of these, and so on.
-  for (Recomputation again(problem, draft.spills); !again.empty();
-       again.halve()) {
-    if (found && draft.execution.seconds <= plan.boundSeconds * (1 + 1e-9))
+  for (int round = 0; round < kAgainRounds; ++round)
+    if (!computeAgain(problem, plan.boundSeconds, found, draft))
       break;
-    Problem other = again.problem();
-    Plan described = describePlan(other, {});
-    Draft less;
-    if (described.tightestBytes > other.capacity)
-      continue;
-    if (described.maxLiveBytes > other.capacity &&
-        !Planner(other).run(less, method, described))
-      continue;
-    less.spills = again.spills(less.spills);
-    less.execution = execute(problem, less.spills);
-    if (!found || isBetter(less, draft))
-      draft = std::move(less);
-    found = true;
-  }
   if (!found) {
     plan.status = PlanStatus::TiersTooSmall;
     return plan;

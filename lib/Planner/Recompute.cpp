@@ -4,10 +4,14 @@
 // A storage that is computed again is two: one up to the use before the gap,
 // and one that the operation after the gap makes, in its time and that of
 // computing it, from what it is computed from, which that operation then reads.
+// Sources may be computed again themselves, for an earlier operation.
+//
+// Those come first whose sources are used as late anyway, so that nothing lives
+// longer for it, and of these those that save most time on the links.
 //
 // Limits: one gap of a storage; only what is not persistent; nothing whose
-// sources are computed again themselves, or are made later.
-// Cost: O(uses + spills log spills).
+// sources are computed again for the same operation, or are made later.
+// Cost: O(uses + spills log spills + sources).
 //===----------------------------------------------------------------------===//
 #include "lib/Planner/Recompute.h"
 
@@ -16,48 +20,85 @@
 
 using namespace mlir::hyperparallel::planner;
 
+/// Whether the operation reads a storage while that is dropped.
+static bool isInGap(int32_t operation, const Spill &spill) {
+  return spill.after < operation && operation <= spill.before;
+}
+
+/// Chooses the spill, if what is chosen already allows that. `again` has the
+/// chosen spill of each storage, `readAgain` the operations before which it is
+/// read to compute another.
+bool Recomputation::add(const Spill &spill,
+                        std::vector<std::vector<int32_t>> &readAgain,
+                        std::vector<const Spill *> &again) const {
+  const std::vector<uint32_t> &sources =
+      original.storages[spill.storage].recomputeFrom;
+  auto isDropped = [&](uint32_t from) {
+    return again[from] && isInGap(spill.before, *again[from]);
+  };
+  auto isMissed = [&](int32_t operation) { return isInGap(operation, spill); };
+  const std::vector<int32_t> &reads = readAgain[spill.storage];
+  if (again[spill.storage] ||
+      std::any_of(sources.begin(), sources.end(), isDropped) ||
+      std::any_of(reads.begin(), reads.end(), isMissed))
+    return false;
+  again[spill.storage] = &spill;
+  for (uint32_t from : sources)
+    readAgain[from].push_back(spill.before);
+  return true;
+}
+
 Recomputation::Recomputation(const Problem &problem,
                              const std::vector<Spill> &spills)
     : original(problem) {
-  std::vector<uint32_t> firstUse(problem.storages.size(), ~0u);
-  for (const Use &use : problem.uses)
+  std::vector<uint32_t> firstUse(problem.storages.size(), ~0u),
+      lastUse(problem.storages.size(), 0);
+  for (const Use &use : problem.uses) {
     firstUse[use.storage] = std::min(firstUse[use.storage], use.operation);
-  std::vector<std::pair<double, Spill>> found;
+    lastUse[use.storage] = std::max(lastUse[use.storage], use.operation);
+  }
+  struct Candidate {
+    Spill spill;
+    bool livesLonger;
+    double saved;
+  };
+  std::vector<Candidate> found;
   for (const Spill &spill : spills) {
     const Storage &storage = problem.storages[spill.storage];
-    if (storage.recomputeSeconds < 0 || storage.persistent || storage.clean ||
+    if (spill.recomputed)
+      chosen.push_back(spill);
+    if (spill.recomputed || storage.recomputeSeconds < 0 ||
+        storage.persistent || storage.clean ||
         spill.before >= int32_t(problem.operations.size()))
       continue;
     const Tier &tier = problem.tiers[spill.tier];
     double copies = problem.seconds(tier.in, storage.bytes);
     if (!spill.isClean)
       copies += problem.seconds(tier.out, storage.bytes);
-    bool isLater =
-        std::any_of(storage.recomputeFrom.begin(), storage.recomputeFrom.end(),
-                    [&](uint32_t from) {
-                      return !problem.storages[from].persistent &&
-                             firstUse[from] >= uint32_t(spill.before);
-                    });
+    bool isLater = false, livesLonger = false;
+    for (uint32_t from : storage.recomputeFrom)
+      if (!problem.storages[from].persistent) {
+        isLater |= firstUse[from] >= uint32_t(spill.before);
+        livesLonger |= lastUse[from] < uint32_t(spill.before);
+      }
     if (!isLater && storage.recomputeSeconds < copies)
-      found.push_back({storage.recomputeSeconds / copies, spill});
+      found.push_back({spill, livesLonger, copies - storage.recomputeSeconds});
   }
-  std::stable_sort(
-      found.begin(), found.end(),
-      [](const auto &a, const auto &b) { return a.first < b.first; });
-  std::vector<bool> isChosen(problem.storages.size(), false),
-      isSource = isChosen;
-  for (const auto &[ratio, spill] : found) {
-    const Storage &storage = problem.storages[spill.storage];
-    bool depends = isChosen[spill.storage] || isSource[spill.storage];
-    for (uint32_t from : storage.recomputeFrom)
-      depends |= isChosen[from];
-    if (depends)
-      continue;
-    isChosen[spill.storage] = true;
-    for (uint32_t from : storage.recomputeFrom)
-      isSource[from] = true;
-    chosen.push_back(spill);
-  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Candidate &a, const Candidate &b) {
+                     return a.livesLonger != b.livesLonger ? b.livesLonger
+                                                           : a.saved > b.saved;
+                   });
+  numKept = chosen.size();
+  std::vector<std::vector<int32_t>> readAgain(problem.storages.size());
+  std::vector<const Spill *> again(problem.storages.size(), nullptr);
+  // Where they are stays, while more are found.
+  chosen.reserve(spills.size());
+  for (const Spill &spill : chosen)
+    add(spill, readAgain, again);
+  for (const Candidate &candidate : found)
+    if (add(candidate.spill, readAgain, again))
+      chosen.push_back(candidate.spill);
 }
 
 Problem Recomputation::problem() const {

@@ -37,7 +37,8 @@ LAUNCH_FILE = "kernels.launch"
 _HIVM = "module.hivm.opt.mlir"
 _OBJECT = "fragment.o"
 
-_SOC = re.compile(r"Ascend[0-9A-Za-z_]+")
+_SOC = re.compile(r"Ascend[0-9A-Za-z_-]+")
+_KNOWN_SOC = re.compile(r"^ +=(Ascend[^\s]+) ", re.MULTILINE)
 _FUNCTION = re.compile(r"^func\.func @(\w+)\(.*?^}\n", re.MULTILINE | re.DOTALL)
 _SCHEDULED = re.compile(r"func\.func @(\w+)\(.*?\battributes \{([^\n]*)\} \{\n")
 _BLOCKS = re.compile(r"hacc\.block_dim = (\d+)")
@@ -205,9 +206,11 @@ def assemble_fragments(
 
     Raises:
         MissingDependencyError: If there is no compiler.
+        CompilationError: If it does not know the chip.
         RefusedFragmentsError: If it refuses some.
     """
     tool = find_tool("bishengir-compile")
+    _check_soc(tool, soc)
     functions = read_fragments(text)
     known = {} if accepted is None else accepted
     found: dict[str, Scheduled] = {}
@@ -233,6 +236,14 @@ def assemble_fragments(
         raise _refusal(refused, functions, soc)
     _write_scheduled(text, [found[name] for name in functions])
     return [found[name].fragment for name in functions]
+
+
+def _check_soc(tool: Path, soc: str) -> None:
+    """Raises a CompilationError if the compiler lists chips, and not this one."""
+    said = subprocess.run([tool, "--help"], capture_output=True, text=True, check=False).stdout
+    known: list[str] = _KNOWN_SOC.findall(said)
+    if known and soc not in known:
+        raise CompilationError(f"expected a chip that {PACKAGE} compiles for ({', '.join(known)}) but got {soc!r}")
 
 
 def _write_scheduled(text: Path, scheduled: list[Scheduled]) -> None:

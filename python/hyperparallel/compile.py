@@ -286,9 +286,9 @@ def compile_model(
             f"{target}; leave it out"
         )
     chips = (
-        (read_soc(architectures or DEFAULT_SOC),)
+        (read_soc(DEFAULT_SOC if architectures is None else architectures),)
         if target is Target.ASCEND
-        else read_architectures(architectures or DEFAULT_ARCHITECTURE)
+        else read_architectures(DEFAULT_ARCHITECTURE if architectures is None else architectures)
     )
     read = read_plan(plan)
     if isinstance(read, GroupedPlan) or (isinstance(read, Plan) and grouped_mesh(read.groups, mesh) is not None):

@@ -109,7 +109,7 @@ def parse_size(text: str) -> int:
     """
     size = parse_amount(text)
     if size < 1:
-        raise ValueError(f"expected a size of at least one byte but got `{text}`")
+        raise ValueError(f"expected a size from one byte to 4EiB but got `{text}`")
     return size
 
 
@@ -121,10 +121,10 @@ def parse_amount(text: str) -> int:
     """
     from hyperparallel.machines import units
 
-    size = 0 if text == "0" else int(units.parse(text, units.BYTES))
-    if size < 0:
-        raise ValueError(f"expected a size of 0 or more bytes but got `{text}`")
-    return size
+    size = 0 if text == "0" else units.parse(text, units.BYTES)
+    if not 0 <= size < 2**62:
+        raise ValueError(f"expected a size from one byte to 4EiB but got `{text}`")
+    return int(size)
 
 
 def fit_memory(

@@ -17,6 +17,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+import torch
+
 from hyperparallel import machines
 from hyperparallel.cli.models import example_inputs
 from hyperparallel.compile import compile_model
@@ -25,6 +27,7 @@ from hyperparallel.execute import RunResult, run_compiled
 from hyperparallel.frontend.model_file import load_model_file
 from hyperparallel.frontend.torch import import_model
 from hyperparallel.frontend.training import import_training
+from hyperparallel.frontend.training_step import Training
 from hyperparallel.runtime import Tier
 from hyperparallel.simulator import simulate_file
 
@@ -90,14 +93,32 @@ def test_within_a_part_of_the_memory(
         assert result.statistics.leaked_bytes == 0
 
 
+class Wide(torch.nn.Module):
+    """Layers whose activations are much larger than their weights, and cost less to compute again than to copy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = torch.nn.ModuleList(torch.nn.Linear(32, 128) for _ in range(4))
+        self.down = torch.nn.ModuleList(torch.nn.Linear(128, 32) for _ in range(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for up, down in zip(self.up, self.down, strict=True):
+            x = x + down(torch.sin(up(x)))
+        return x
+
+
 def test_recomputing_beats_a_slow_link(tmp_path: Path) -> None:
-    """A training step at half its memory, on links with a 60th of their bandwidth: some values are computed again,
-    which is faster than copying all that leaves, and changes no bit."""
-    shape = {"layers": 1, "width": 192, "heads": 4, "vocab": 503, "positions": 64, "batch": 8, "seq": 32}
-    loaded = load_model_file(EXAMPLES / "gpt2_train.py", shape)
-    assert loaded.training is not None
-    imported = import_training(loaded.module, loaded.args, loaded.kwargs, training=loaded.training, name="gpt2_train")
-    inputs = dict(example_inputs(loaded))
+    """A training step at 0.7 of its memory, on links with a 60th of their bandwidth: some values are computed again,
+    which is a fifth faster than copying all that leaves, at least, and changes no bit."""
+    torch.manual_seed(0)
+    model, x = Wide(), torch.randn(1024, 32)
+    training = Training(
+        loss=lambda output, goal: torch.nn.functional.mse_loss(output, goal),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        targets={"goal": torch.randn(1024, 32)},
+    )
+    imported = import_training(model, (x,), {}, training=training, name="wide")
+    inputs = {"x": x.numpy(), "goal": training.targets["goal"].numpy()}
     machine = machines.load("cpu-supernode")
     links = tuple(dataclasses.replace(link, bandwidth=link.bandwidth / 60) for link in machine.links)
     machine = dataclasses.replace(machine, links=links)
@@ -105,11 +126,11 @@ def test_recomputing_beats_a_slow_link(tmp_path: Path) -> None:
     def run(program: CompiledProgram) -> RunResult:
         return run_compiled(program, lambda name: inputs[name] if name in inputs else imported.weight(name), repeat=2)
 
-    free = run(compile_model(imported, "megatron", "dp=1,tp=1", tmp_path / "free", machine=machine))
-    limit = free.statistics.peak_bytes[Tier.DEVICE] // 2
+    free = run(compile_model(imported, "fsdp", "dp=1", tmp_path / "free", machine=machine))
+    limit = int(0.7 * free.statistics.peak_bytes[Tier.DEVICE])
     programs = [
         compile_model(
-            *(imported, "megatron", "dp=1,tp=1", tmp_path / f"{again}"),
+            *(imported, "fsdp", "dp=1", tmp_path / f"{again}"),
             machine=machine,
             device_memory=limit,
             recompute=again,
@@ -124,7 +145,7 @@ def test_recomputing_beats_a_slow_link(tmp_path: Path) -> None:
     assert recomputed[0] > 0
     assert recomputed[1] == 0
     again, copies = (simulate_file(program.directory, machine=machine).seconds for program in programs)
-    assert again < copies
+    assert again < 0.8 * copies
     result = run(programs[0])
     assert result.statistics.peak_bytes[Tier.DEVICE] == programs[0].peak_bytes
     assert programs[0].peak_bytes is not None

@@ -48,6 +48,36 @@ func.func @main(%c: i1) {
 
 // -----
 
+func.func @main(%x: tensor<5x3xf32>) -> tensor<4x3xf32> {
+  %c = arith.constant 0.0 : f32
+  // expected-error @below {{expected padding of at least 0 but got -1}}
+  // expected-note @below {{cut with tensor.extract_slice instead}}
+  %0 = tensor.pad %x low[-1, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %c : f32
+  } : tensor<5x3xf32> to tensor<4x3xf32>
+  return %0 : tensor<4x3xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4294967296x4194304xf32>) {
+  // expected-error @below {{expected tensors of less than 2^53 elements but got 'tensor<4294967296x4194304xf32>'}}
+  %0 = arith.negf %x : tensor<4294967296x4194304xf32>
+  return
+}
+
+// -----
+
+func.func @main(%x: tensor<4xcomplex<f32>>) {
+  // expected-error @below {{expected tensors of numbers but got 'tensor<4xcomplex<f32>>'}}
+  // expected-note @below {{write real and imaginary parts as tensors of their own}}
+  %0 = tensor.extract_slice %x[0] [2] [1] : tensor<4xcomplex<f32>> to tensor<2xcomplex<f32>>
+  return
+}
+
+// -----
+
 func.func @main(%n: index) {
   // expected-error @below {{expected tensors of static shape but got 'tensor<?xf32>'}}
   // expected-note @below {{import the model with fixed example shapes}}

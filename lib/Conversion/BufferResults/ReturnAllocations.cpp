@@ -6,7 +6,7 @@
 //
 // Contract in:  functions on buffers, right after bufferization.
 // Contract out: the same; a returned reshape of a buffer that the function
-//   allocates is that buffer itself.
+//   allocates is that buffer itself, and each allocation is returned once.
 //
 // The pass that makes results the caller's memory replaces a returned
 // allocation; of anything else it makes a copy. Here the allocation takes the
@@ -16,6 +16,9 @@
 //    … %a …                       ──▶   %a = collapse_shape %r
 //    %r = expand_shape %a               … %a …
 //    return %r                          return %r
+//
+// That pass takes an allocation for one result only, and crashes at the second:
+// what is returned again is a copy.
 //
 // Cost: linear in the results of functions and the reshapes behind them.
 //===----------------------------------------------------------------------===//
@@ -91,6 +94,22 @@ static bool returnAllocation(OpOperand &returned) {
   return true;
 }
 
+/// True if the allocation was returned before.
+static bool returnCopy(OpOperand &returned,
+                       llvm::SmallPtrSetImpl<Operation *> &known) {
+  auto alloc = returned.get().getDefiningOp<memref::AllocOp>();
+  if (!alloc || known.insert(alloc).second)
+    return false;
+  OpBuilder builder(returned.getOwner());
+  Location loc = alloc.getLoc();
+  auto copy = memref::AllocOp::create(
+      builder, loc, alloc.getType(), alloc.getDynamicSizes(),
+      alloc.getSymbolOperands(), alloc.getAlignmentAttr());
+  memref::CopyOp::create(builder, loc, alloc, copy);
+  returned.set(copy);
+  return true;
+}
+
 namespace {
 struct ReturnAllocationsPass
     : impl::ReturnAllocationsBase<ReturnAllocationsPass> {
@@ -101,6 +120,9 @@ struct ReturnAllocationsPass
       for (OpOperand &operand : op->getOpOperands())
         if (isa<MemRefType>(operand.get().getType()))
           numAvoided += returnAllocation(operand);
+      llvm::SmallPtrSet<Operation *, 8> known;
+      for (OpOperand &operand : op->getOpOperands())
+        numCopied += returnCopy(operand, known);
     });
   }
 };

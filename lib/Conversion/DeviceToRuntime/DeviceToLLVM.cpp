@@ -104,7 +104,7 @@ void ConvertDeviceToLLVMPass::runOnOperation() {
       function->erase();
   for (auto function : module.getOps<func::FuncOp>()) {
     auto geometry = function->getAttrOfType<DenseI64ArrayAttr>("hp.geometry");
-    if (!function->hasAttr("hp.kernel") || !geometry) {
+    if (!function->hasAttr("hp.kernel") || !geometry || geometry.size() != 2) {
       function.emitError("expected a kernel of a device (hp.kernel, "
                          "hp.geometry) but got another function");
       return signalPassFailure();
@@ -112,6 +112,14 @@ void ConvertDeviceToLLVMPass::runOnOperation() {
     threads[function.getSymName()] = geometry.asArrayRef()[1];
     SmallVector<cf::AssertOp> assertions;
     function.walk([&](cf::AssertOp op) { assertions.push_back(op); });
+    for (cf::AssertOp op : assertions)
+      if (!op->getAttrOfType<IntegerAttr>("hp.assertion") ||
+          function.getNumArguments() == 0 ||
+          !isa<LLVM::LLVMPointerType>(function.getArgumentTypes().back())) {
+        op.emitError("expected an assertion with a number (hp.assertion), and "
+                     "the place for it as the kernel's last argument");
+        return signalPassFailure();
+      }
     for (cf::AssertOp op : assertions)
       lowerAssertion(op, function.getArguments().back());
     for (unsigned number = 0; number < function.getNumArguments(); ++number)

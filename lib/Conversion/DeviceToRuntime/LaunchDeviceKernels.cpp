@@ -65,6 +65,27 @@ static std::string numberAssertions(ArrayRef<func::FuncOp> kernels) {
   return texts;
 }
 
+/// What those who form kernels say of them.
+static LogicalResult verifyKernel(func::FuncOp kernel) {
+  if (!kernel->hasAttr("hp.geometry"))
+    return kernel.emitError(
+        "expected a kernel with a geometry (hp.geometry); run "
+        "hp-form-device-kernels, not hp-form-kernels");
+  auto geometry = kernel->getAttrOfType<DenseI64ArrayAttr>("hp.geometry");
+  if (!geometry || geometry.size() != 2)
+    return kernel.emitError("expected hp.geometry to be two numbers but got ")
+           << kernel->getAttr("hp.geometry");
+  Attribute library = kernel->getAttr("hp.library");
+  if (!library)
+    return success();
+  if (auto name = dyn_cast<StringAttr>(library); !name || name.empty())
+    return kernel.emitError("expected hp.library to be a name but got ")
+           << library;
+  if (!kernel->getAttrOfType<DenseI64ArrayAttr>("hp.words"))
+    return kernel.emitError("expected an operator with words (hp.words)");
+  return success();
+}
+
 /// A scalar as the 8 bytes from which the launch takes it.
 static Value toWord(OpBuilder &builder, Location loc, Value value) {
   Type type = value.getType();
@@ -284,11 +305,15 @@ struct LaunchDeviceKernelsPass
         functions.push_back(function);
     }
     for (func::FuncOp kernel : kernels)
-      if (!kernel->hasAttr("hp.geometry")) {
-        kernel.emitError("expected a kernel with a geometry (hp.geometry); run "
-                         "hp-form-device-kernels, not hp-form-kernels");
+      if (failed(verifyKernel(kernel)))
+        return signalPassFailure();
+    if (Attribute attr = module->getAttr("hp.assertions")) {
+      auto known = dyn_cast<ArrayAttr>(attr);
+      if (!known || !llvm::all_of(known, llvm::IsaPred<StringAttr>)) {
+        module.emitError("expected hp.assertions to be texts but got ") << attr;
         return signalPassFailure();
       }
+    }
     std::string texts = numberAssertions(kernels);
     if (auto known = module->getAttrOfType<ArrayAttr>("hp.assertions")) {
       for (auto text : known.getAsRange<StringAttr>())

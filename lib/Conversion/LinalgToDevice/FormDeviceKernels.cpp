@@ -152,6 +152,8 @@ static void copyConstants(func::FuncOp function) {
 }
 
 void FormDeviceKernelsPass::runOnOperation() {
+  if (failed(verifyOnBuffers(getOperation())))
+    return signalPassFailure();
   KernelTable kernels(getOperation());
   for (func::FuncOp function : getProgramFunctions(getOperation())) {
     writeCopiesAsLinalg(function);

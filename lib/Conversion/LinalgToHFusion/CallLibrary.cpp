@@ -419,6 +419,8 @@ struct CallLibraryPass : impl::CallLibraryBase<CallLibraryPass> {
   }
 
   void runOnOperation() override {
+    if (failed(verifyOnBuffers(getOperation())))
+      return signalPassFailure();
     LibraryCalls library(getOperation());
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())

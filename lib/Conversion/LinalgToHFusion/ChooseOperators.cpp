@@ -373,6 +373,8 @@ void ChooseOperatorsPass::runOnBlock(Block &block, SymbolTable &symbols,
 }
 
 void ChooseOperatorsPass::runOnOperation() {
+  if (failed(verifyOnBuffers(getOperation())))
+    return signalPassFailure();
   counts.clear();
   if (operators != kByCost && operators != kAlways && operators != kNever) {
     getOperation()->emitError("expected operators=by-cost, always or never but "
@@ -385,13 +387,21 @@ void ChooseOperatorsPass::runOnOperation() {
   SmallVector<func::FuncOp> outlined;
   SmallVector<Block *> blocks;
   for (auto function : getOperation().getOps<func::FuncOp>()) {
-    if (function->hasAttr("hp.operator"))
+    if (function->hasAttr("hp.operator")) {
+      if (!function->getAttrOfType<StringAttr>("hp.operator") ||
+          !function->getAttrOfType<DenseI64ArrayAttr>("hp.results") ||
+          !function->getAttrOfType<FloatAttr>("hp.epsilon")) {
+        function.emitError("expected an operator with a name (hp.operator), "
+                           "hp.results and hp.epsilon");
+        return signalPassFailure();
+      }
       outlined.push_back(function);
-    else
+    } else {
       function.walk([&](Block *block) {
         if (!isa<LinalgOp>(block->getParentOp()))
           blocks.push_back(block);
       });
+    }
   }
   for (Block *block : blocks)
     runOnBlock(*block, symbols, library);

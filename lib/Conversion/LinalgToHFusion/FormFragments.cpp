@@ -217,6 +217,8 @@ LogicalResult FormFragmentsPass::rewriteGroup(KernelGroup &group,
 }
 
 void FormFragmentsPass::runOnOperation() {
+  if (failed(verifyOnBuffers(getOperation())))
+    return signalPassFailure();
   SymbolTable symbols(getOperation());
   LibraryCalls library(getOperation());
   known.clear();
@@ -224,9 +226,16 @@ void FormFragmentsPass::runOnOperation() {
   assertions.clear();
   numNames = 0;
   refused.clear();
-  if (auto texts = getOperation()->getAttrOfType<ArrayAttr>("hp.refused"))
+  if (Attribute attr = getOperation()->getAttr("hp.refused")) {
+    auto texts = dyn_cast<ArrayAttr>(attr);
+    if (!texts || !llvm::all_of(texts, llvm::IsaPred<StringAttr>)) {
+      getOperation()->emitError("expected hp.refused to be texts but got ")
+          << attr;
+      return signalPassFailure();
+    }
     for (auto text : texts.getAsRange<StringAttr>())
       refused.insert(text.getValue());
+  }
   getOperation()->removeAttr("hp.refused");
   SmallVector<func::FuncOp> functions;
   for (auto function : getOperation().getOps<func::FuncOp>())

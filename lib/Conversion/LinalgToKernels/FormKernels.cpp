@@ -291,6 +291,8 @@ void FormKernelsPass::rewriteGroup(KernelGroup &group, StringRef parentName,
 }
 
 void FormKernelsPass::runOnOperation() {
+  if (failed(verifyOnBuffers(getOperation())))
+    return signalPassFailure();
   KernelTable kernels(getOperation());
   for (func::FuncOp function : getProgramFunctions(getOperation())) {
     writeCopiesAsLinalg(function);

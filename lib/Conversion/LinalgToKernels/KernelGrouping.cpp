@@ -385,6 +385,22 @@ static bool callsWork(Operation *op, llvm::DenseMap<StringAttr, bool> &known) {
   return answer->second;
 }
 
+LogicalResult verifyOnBuffers(Operation *root) {
+  WalkResult result = root->walk([](Operation *op) {
+    if (!isa<LinalgOp>(op) && op->getName().getDialectNamespace() != "fused")
+      return WalkResult::advance();
+    for (Type type : op->getOperandTypes())
+      if (isa<TensorType>(type)) {
+        InFlightDiagnostic error =
+            op->emitError("expected an op on buffers but got ") << type;
+        error.attachNote() << "bufferize the program first";
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 SmallVector<KernelGroup> formKernelGroups(Block &block) {
   llvm::DenseMap<StringAttr, bool> known;
   SmallVector<OpenGroup> open;

@@ -46,6 +46,10 @@ unsigned getInnermostLoop(mlir::linalg::LinalgOp op);
 /// Outer loops of a group that begins with `op`.
 llvm::SmallVector<unsigned> getInitialOuterLoops(mlir::linalg::LinalgOp op);
 
+/// An error at the first structured op (linalg, fused) that has tensors:
+/// kernels are formed of ops on buffers.
+llvm::LogicalResult verifyOnBuffers(mlir::Operation *root);
+
 /// Groups of `block`, in the order of their last members. Ops that
 /// `isRuntimeContraction` accepts are left out.
 llvm::SmallVector<KernelGroup> formKernelGroups(mlir::Block &block);

@@ -288,7 +288,11 @@ static FailureOr<SmallVector<Entry>> collectEntries(ModuleOp module) {
     if (!isOfBuffers || !numResults)
       return function.emitError("expected a public function of tensors but "
                                 "got arguments or results of other types");
-    entries.push_back({function.getSymName().str(), numResults.getInt()});
+    int64_t results = numResults.getInt();
+    if (results < 0 || results > function.getNumArguments())
+      return function.emitError("expected hp.num_results to be at most the ")
+             << function.getNumArguments() << " buffers but got " << results;
+    entries.push_back({function.getSymName().str(), results});
   }
   return entries;
 }

@@ -2,16 +2,10 @@
 //===-- Program.cpp - Loads shared objects of compiled entries ------------===//
 
 #include "lib/Runtime/CPU/Device.h"
+#include "lib/Runtime/ProgramFile.h"
 #include "lib/Runtime/Status.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <dlfcn.h>
-#ifdef __linux__
-#include <elf.h>
-#include <vector>
-#endif
 
 namespace hyperparallel::runtime {
 
@@ -30,42 +24,6 @@ static hp_status makeOwnSymbolsGlobal() {
                     dlerror());
 }
 
-/// The loader maps what a file's headers promise and dies of SIGBUS where a
-/// truncated file lacks it; so the promises are checked first.
-static hp_status checkWhole(const char *path) {
-#ifdef __linux__
-  FILE *file = std::fopen(path, "rb");
-  if (!file)
-    return fail(HP_NOT_FOUND, "cannot load the program '%s': %s", path,
-                std::strerror(errno));
-  Elf64_Ehdr header = {};
-  bool whole = std::fread(&header, sizeof(header), 1, file) == 1 &&
-               !std::memcmp(header.e_ident, ELFMAG, SELFMAG) &&
-               header.e_ident[EI_CLASS] == ELFCLASS64 &&
-               header.e_phentsize == sizeof(Elf64_Phdr);
-  std::vector<Elf64_Phdr> segments(whole ? header.e_phnum : 0);
-  whole = whole && std::fseek(file, header.e_phoff, SEEK_SET) == 0 &&
-          std::fread(segments.data(), sizeof(Elf64_Phdr), segments.size(),
-                     file) == segments.size() &&
-          std::fseek(file, 0, SEEK_END) == 0;
-  uint64_t size = whole ? std::ftell(file) : 0;
-  std::fclose(file);
-  uint64_t needed =
-      header.e_shoff + uint64_t(header.e_shnum) * header.e_shentsize;
-  whole = whole && needed <= size;
-  for (const Elf64_Phdr &segment : segments)
-    whole = whole && segment.p_offset + segment.p_filesz <= size;
-  if (!whole)
-    return fail(HP_NOT_FOUND,
-                "cannot load the program '%s': the file is truncated or no "
-                "shared object; compile it again",
-                path);
-#else
-  (void)path;
-#endif
-  return HP_OK;
-}
-
 hp_status loadProgram(Context &context, const char *path, hp_program **out) {
   if (!path || !out)
     return fail(HP_INVALID_ARGUMENT,
@@ -77,7 +35,7 @@ hp_status loadProgram(Context &context, const char *path, hp_program **out) {
   std::string file = path;
   if (file.find('/') == std::string::npos)
     file = "./" + file;
-  hp_status status = checkWhole(file.c_str());
+  hp_status status = checkProgramFile(file.c_str());
   if (status != HP_OK)
     return status;
   void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Runtime/CUDA/Device.h"
+#include "lib/Runtime/ProgramFile.h"
 
 #include <cstring>
 #include <dlfcn.h>
@@ -20,6 +21,9 @@ hp_status loadProgram(Context &context, const char *path, hp_program **out) {
   std::string file = path;
   if (file.find('/') == std::string::npos)
     file = "./" + file;
+  hp_status status = checkProgramFile(file.c_str());
+  if (status != HP_OK)
+    return status;
   void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return fail(HP_NOT_FOUND, "cannot load the program '%s': %s", path,
@@ -31,7 +35,6 @@ hp_status loadProgram(Context &context, const char *path, hp_program **out) {
   program->path = file;
   program->modules.resize(context.devices.size());
   auto *abi = static_cast<const uint32_t *>(dlsym(library, "hp_program_abi"));
-  hp_status status = HP_OK;
   if (abi && *abi != HP_ABI_VERSION)
     status = fail(
         HP_INVALID_ARGUMENT,

@@ -449,14 +449,22 @@ void ApplyPlan::annotate(Instance &instance, ArrayRef<Instance> all) {
   });
   if (function.isExternal())
     return;
+  // All at once: each list that there was for a while stays in memory.
+  SmallVector<DictionaryAttr> attrs;
   for (BlockArgument argument : function.getArguments()) {
     const Placement &placement = instance.placements[argument.getArgNumber()];
+    attrs.push_back(function.getArgAttrDict(argument.getArgNumber()));
     if (!placement.store)
       continue;
-    function.setArgAttr(argument.getArgNumber(), kSharding, placement.store);
+    NamedAttrList list(attrs.back() ? attrs.back().getValue()
+                                    : ArrayRef<NamedAttribute>());
+    list.set(kSharding, placement.store);
+    attrs.back() = list.getDictionary(function.getContext());
     if (placement.isMoved())
       constrainUses(argument, placement.use);
   }
+  if (!attrs.empty())
+    function.setAllArgAttrs(attrs);
 }
 
 void ApplyPlan::runOnOperation() {

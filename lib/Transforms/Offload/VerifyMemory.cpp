@@ -187,7 +187,11 @@ LogicalResult ArenaVerifier::sweep(ArrayRef<Lifetime> lifetimes) {
 }
 
 LogicalResult ArenaVerifier::verify(Value arena) {
-  auto type = cast<MemRefType>(arena.getType());
+  auto type = dyn_cast<MemRefType>(arena.getType());
+  if (!type || !type.hasStaticShape())
+    return emitError(arena.getLoc(),
+                     "expected an arena of static size but got ")
+           << arena.getType();
   SmallVector<Lifetime> lifetimes;
   for (Operation *user : arena.getUsers()) {
     if (isa<memref::DeallocOp>(user))

@@ -13,7 +13,7 @@ from hyperparallel.cli.console import Talk
 from hyperparallel.cli.kernels import kernel_report, kernel_summary
 from hyperparallel.cli.memory_plan import memory_lines, plan_memory
 from hyperparallel.cli.opening import open_model, plan_of, print_json, resolve
-from hyperparallel.errors import HyperParallelError, ImportModelError
+from hyperparallel.errors import CompilationError, HyperParallelError, ImportModelError
 
 
 def import_command(arguments: argparse.Namespace) -> int:
@@ -75,11 +75,36 @@ def plan_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _chips_of(arguments: argparse.Namespace) -> str | None:
+    """What ``--arch`` or ``--soc`` says; nothing for the default.
+
+    Raises:
+        CompilationError: If it is malformed, or of another target.
+    """
+    from hyperparallel.bishengir import read_soc
+    from hyperparallel.ptxas import read_architectures
+
+    chips: str | None = None
+    for option, value, target, read in (
+        ("--arch", arguments.arch, "cuda", read_architectures),
+        ("--soc", arguments.soc, "ascend", read_soc),
+    ):
+        if value is None:
+            continue
+        if arguments.target != target:
+            raise CompilationError(f"{option} is for the target {target} but the target is {arguments.target}")
+        read(value)
+        chips = value
+    return chips
+
+
 def compile_command(arguments: argparse.Namespace) -> int:
     """``hp compile``."""
     from hyperparallel import machines
     from hyperparallel.compile import compile_model
 
+    # Read before the model, so that a bad option is told at once.
+    chips = _chips_of(arguments)
     plan = plan_of(arguments)
     machine = None if arguments.machine is None else machines.load(arguments.machine)
     talk = Talk(arguments.quiet)
@@ -96,7 +121,7 @@ def compile_command(arguments: argparse.Namespace) -> int:
             dump_ir=arguments.dump_ir,
             machine=machine,
             target=arguments.target,
-            architectures=arguments.soc if arguments.target == "ascend" else arguments.arch,
+            architectures=chips,
             inputs=model.inputs,
             source=model.source,
             weights=weights,

@@ -8,6 +8,7 @@ HyperParallel (with the traceback); 130 and 143 when a signal ended it.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from hyperparallel.errors import HyperParallelError
 
 _FAULT_OF_INPUT = 1
 _DEFECT = 3
+_REFUSED = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC}
 
 
 class Terminated(BaseException):
@@ -62,6 +64,12 @@ def _run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # A path of the user's that cannot be: too long, below a file, not allowed, on a full disk.
+        if error.errno not in _REFUSED or error.filename is None:
+            return _defect()
+        print(f"hp: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return _FAULT_OF_INPUT
     except KeyboardInterrupt:
         print("hp: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
@@ -69,9 +77,13 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"hp: ended by {signal.Signals(ended.number).name}", file=sys.stderr)
         return 128 + ended.number
     except Exception:
-        traceback.print_exc()
-        print("hp: this is a defect of HyperParallel; please report it with the text above", file=sys.stderr)
-        return _DEFECT
+        return _defect()
+
+
+def _defect() -> int:
+    traceback.print_exc()
+    print("hp: this is a defect of HyperParallel; please report it with the text above", file=sys.stderr)
+    return _DEFECT
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,14 +97,14 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     verb = _verb(verbs, "import", commands.import_command, "import a PyTorch model: program, weights, example inputs")
-    verb.add_argument("model", type=Path, metavar="MODEL.py", help="a Python file with build()")
-    verb.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the directory to make")
+    verb.add_argument("model", type=_path, metavar="MODEL.py", help="a Python file with build()")
+    verb.add_argument("-o", "--output", type=_path, required=True, metavar="DIR", help="the directory to make")
     verb.add_argument("--flat", action="store_true", help="one function, instead of one for each distinct block")
     verb.add_argument("--train", action="store_true", help="refuse a model file that does not say how it is trained")
     _model_options(verb)
 
     verb = _verb(verbs, "plan", commands.plan_command, "fit a plan to a model and say what each rule matched")
-    verb.add_argument("model", type=Path, metavar="MODEL")
+    verb.add_argument("model", type=_path, metavar="MODEL")
     verb.add_argument("--explain", action="store_true", help="what each rule matched, in words (the default)")
     verb.add_argument("--resolved", action="store_true", help="the JSON that hypershard-apply-plan reads")
     verb.add_argument("--all", action="store_true", help="list every tensor, not one of each kind")
@@ -106,8 +118,8 @@ def _parser() -> argparse.ArgumentParser:
     _model_options(verb)
 
     verb = _verb(verbs, "compile", commands.compile_command, "compile a model for a mesh of devices")
-    verb.add_argument("model", type=Path, metavar="MODEL")
-    verb.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the directory to make")
+    verb.add_argument("model", type=_path, metavar="MODEL")
+    verb.add_argument("-o", "--output", type=_path, required=True, metavar="DIR", help="the directory to make")
     verb.add_argument("--dump-ir", action="store_true", help="keep the IR after each phase in DIR/ir")
     verb.add_argument(
         "--machine",
@@ -122,13 +134,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     verb.add_argument(
         "--arch",
-        default="sm_90",
         metavar="LIST",
         help="GPU architectures for the target cuda, such as sm_80,sm_90,sm_100 (default sm_90)",
     )
     verb.add_argument(
         "--soc",
-        default="Ascend910B1",
         metavar="CHIP",
         help="the chip for the target ascend, as Ascend's compiler spells it (default Ascend910B1)",
     )
@@ -150,20 +160,20 @@ def _parser() -> argparse.ArgumentParser:
     _model_options(verb)
 
     verb = _verb(verbs, "run", running.run_command, "run a model on virtual devices, compiling it first if need be")
-    verb.add_argument("model", type=Path, metavar="MODEL", help="a MODEL, or a directory that hp compile made")
+    verb.add_argument("model", type=_path, metavar="MODEL", help="a MODEL, or a directory that hp compile made")
     verb.add_argument("--check", action="store_true", help="compare the results with PyTorch's")
     verb.add_argument(
         "--tolerance", type=_positive, default=1e-4, metavar="X", help="largest relative error (default 1e-4)"
     )
     verb.add_argument("--repeat", type=_count, default=1, metavar="N", help="run N times; the last one is reported")
     verb.add_argument("--steps", type=_count, metavar="N", help="train for N steps, or generate N tokens (default 1)")
-    verb.add_argument("--inputs", type=Path, metavar="FILE.npz", help="inputs by name, instead of the example inputs")
-    verb.add_argument("--results", type=Path, metavar="FILE.npz", help="write the results here")
+    verb.add_argument("--inputs", type=_path, metavar="FILE.npz", help="inputs by name, instead of the example inputs")
+    verb.add_argument("--results", type=_path, metavar="FILE.npz", help="write the results here")
     verb.add_argument(
-        "--trace", type=Path, metavar="FILE.json", help="write a trace of the run here (Chrome, Perfetto)"
+        "--trace", type=_path, metavar="FILE.json", help="write a trace of the run here (Chrome, Perfetto)"
     )
     verb.add_argument(
-        "--timeline", type=Path, metavar="FILE.json", help="write what each device did here, for hp report"
+        "--timeline", type=_path, metavar="FILE.json", help="write what each device did here, for hp report"
     )
     verb.add_argument("--threads", type=_count, metavar="N", help="cores to share out over the devices (default: all)")
     feeding.add_arguments(verb)
@@ -176,38 +186,40 @@ def _parser() -> argparse.ArgumentParser:
     machine.add_arguments(verbs.add_parser("machine", help=text, description=text[0].upper() + text[1:] + "."))
 
     verb = _verb(verbs, "cost", cost_command, "tabulate what a program costs on a machine, op by op")
-    verb.add_argument("program", type=Path, metavar="PROGRAM", help="a file of MLIR, or a directory of hp compile")
+    verb.add_argument("program", type=_path, metavar="PROGRAM", help="a file of MLIR, or a directory of hp compile")
     verb.add_argument("--machine", metavar="MACHINE", help="a preset or a YAML file; instead of the program's own")
 
     verb = _verb(
         verbs, "simulate", simulate.simulate_command, "simulate a compiled program on a machine, seen or unseen"
     )
-    verb.add_argument("program", type=Path, metavar="PROGRAM", help="a directory that hp compile made, or an MLIR file")
+    verb.add_argument(
+        "program", type=_path, metavar="PROGRAM", help="a directory that hp compile made, or an MLIR file"
+    )
     verb.add_argument(
         "--machine",
         metavar="MACHINE",
         help="a preset, NAME@DEVICES for one of another size, or a YAML file; instead of the program's own",
     )
-    verb.add_argument("-o", "--output", type=Path, metavar="FILE.json", help="write the timeline here")
+    verb.add_argument("-o", "--output", type=_path, metavar="FILE.json", help="write the timeline here")
     verb.add_argument(
         "--noise", type=_positive, default=0.0, metavar="X", help="vary every time by up to this part, below 1"
     )
-    verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the noise (default 0)")
+    verb.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the noise (default 0)")
 
     schedule.add_arguments(
         _verb(verbs, "schedule", schedule.schedule_command, "draw a pipeline schedule and say what it costs")
     )
 
     verb = _verb(verbs, "import-trace", simulate.import_trace_command, "turn a recorded step into a program of tasks")
-    verb.add_argument("trace", type=Path, metavar="FILE.json.gz", help="a recorded step, gzipped or not")
-    verb.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.mlir", help="the program to write")
+    verb.add_argument("trace", type=_path, metavar="FILE.json.gz", help="a recorded step, gzipped or not")
+    verb.add_argument("-o", "--output", type=_path, required=True, metavar="FILE.mlir", help="the program to write")
 
     verb = _verb(verbs, "report", report.report_command, "show a simulated or measured step, or two side by side")
-    verb.add_argument("input", type=Path, metavar="INPUT", help="a compiled DIR, a timeline, or a trace")
-    verb.add_argument("other", type=Path, nargs="?", metavar="INPUT2", help="what to compare it with")
-    verb.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="write a page here")
+    verb.add_argument("input", type=_path, metavar="INPUT", help="a compiled DIR, a timeline, or a trace")
+    verb.add_argument("other", type=_path, nargs="?", metavar="INPUT2", help="what to compare it with")
+    verb.add_argument("-o", "--output", type=_path, metavar="FILE.html", help="write a page here")
     verb.add_argument("--machine", metavar="NAME", help="simulate a DIR on this preset or machine file, not its own")
-    verb.add_argument("--perfetto", type=Path, metavar="FILE.json.gz", help="write a trace for Perfetto here")
+    verb.add_argument("--perfetto", type=_path, metavar="FILE.json.gz", help="write a trace for Perfetto here")
 
     _verb(verbs, "doctor", commands.doctor_command, "check that everything that is needed is there")
     _verb(verbs, "version", commands.version_command, "print the versions of the package and of what it stands on")
@@ -269,6 +281,19 @@ def _size(text: str) -> int:
         return parse_size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("expected a path but got nothing")
+    return Path(text)
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 2**64:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 2^64 - 1 but got {text}")
+    return value
 
 
 def _count(text: str) -> int:

@@ -53,7 +53,7 @@ def read_input(path: Path, machine: str | None = None) -> Timeline:
         data: Any = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
     except (OSError, EOFError, zlib.error):
         raise HyperParallelError(f"{path} is cut off or damaged: its gzip data cannot be read") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise HyperParallelError(f"{path} is not JSON; expected {_EXPECTED}") from None
     return _timeline(path, data)
 
@@ -148,7 +148,8 @@ def _write(path: Path, text: str) -> None:
     except OSError as error:
         raise HyperParallelError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _say(arguments: argparse.Namespace, timelines: list[Timeline], labels: list[str]) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import time
 from collections.abc import Mapping
@@ -248,7 +249,8 @@ def _write_results(path: Path, run: RunResult) -> None:
     except OSError as error:
         raise RuntimeFailure(f"cannot write {path}: {error.strerror or error}") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _memory_in_words(report: Mapping[str, Any]) -> str:

@@ -11,6 +11,8 @@ PyTorch's core decompositions do most of it. What is our own has one of these re
 - Small integer powers become products, as PyTorch's own kernels compute them.
 - The loss of a class compares class numbers and selects, in both directions: it neither gathers nor scatters, and is
   split along classes as any elementwise operator.
+- A roll is two slices, of known sizes: torch-mlir's lowering leaves them open.
+- Padding of less than nothing, which is what the gradient of a padding is, is a slice.
 - The tanh form of GELU keeps its tanh: torch-mlir puts a polynomial in its place that is off by 5e-5.
 """
 
@@ -100,6 +102,9 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
             aten._softmax.default: _softmax,
             aten.gelu.default: _gelu,
             aten.pow.Tensor_Scalar: _pow,
+            aten.constant_pad_nd.default: _constant_pad_nd,
+            aten.roll.default: _roll,
+            aten.fmod.Scalar: _fmod,
             aten.addmm.default: _addmm,
             aten.baddbmm.default: _baddbmm,
             aten.addmv.default: _addmv,
@@ -229,7 +234,9 @@ def _std_mean(
 
 
 def _pow(x: Tensor, exponent: float) -> Tensor:
-    if not x.is_floating_point():
+    if x.is_complex():
+        return NotImplemented
+    if not x.is_floating_point() and (x.dtype == torch.bool or exponent not in (2, 3)):
         return NotImplemented
     if exponent == 2:
         return x * x
@@ -242,6 +249,34 @@ def _pow(x: Tensor, exponent: float) -> Tensor:
     if exponent == -1:
         return torch.reciprocal(x)
     return NotImplemented
+
+
+def _constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    if min(pad, default=0) >= 0:
+        return NotImplemented
+    for place, (low, high) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        dim = x.dim() - 1 - place
+        x = aten.slice.Tensor(x, dim, max(-low, 0), x.shape[dim] - max(-high, 0))
+    rest = [max(n, 0) for n in pad]
+    return aten.constant_pad_nd.default(x, rest, value) if any(rest) else x.clone()
+
+
+def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+    if not dims:
+        flat = aten.view.default(x.contiguous(), [x.numel()])
+        return aten.view.default(_roll(flat, shifts, [0]), list(x.shape))
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = x.shape[dim] if x.dim() else 1
+        if size and shift % size:
+            cut = size - shift % size
+            x = torch.cat([aten.slice.Tensor(x, dim, cut, size), aten.slice.Tensor(x, dim, 0, cut)], dim)
+    return x.clone()
+
+
+def _fmod(x: Tensor, divisor: float) -> Tensor:
+    if not x.is_floating_point():
+        return NotImplemented
+    return aten.fmod.Tensor(x, torch.full_like(x, divisor))
 
 
 # What these three do is what PyTorch's decompositions do, at a fifth of the time; they are a sixth of all calls.

@@ -5,8 +5,10 @@ A *piece* is what becomes one function: a block in one phase, or what one module
 
 - ``adopt``: what runs outside of a block on its behalf (casts of its weights) is the block's.
 - ``copy_cheap_nodes``: a value that is nothing but a view of another, a cast of a parameter, or a constant, is made again
-  in each piece that takes it, so that what is kept from forward to backward is data, once. With recomputing, the
-  backward of a block makes everything again from what the block took.
+  in each piece that takes it, so that what is kept from forward to backward is data, once. What simple arithmetic makes
+  of values that the backward of a block takes anyway is made again there, too: it is never kept, and where it is read
+  it costs no trip to memory, since loops over elements are fused. With recomputing, the backward of a block makes
+  everything again from what the block took.
 - ``gather_pieces``: reorders nodes so that those of a block are neighbours.
 
 Cost: linear in the nodes (gathering: n log n).
@@ -17,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hyperparallel.enums import StepPhase
 from hyperparallel.frontend.graph import KERNEL, Graph, Node, Value
@@ -34,6 +36,35 @@ _CONSTANTS = frozenset(
     for name in ("full.default", "scalar_tensor.default", "arange.start_step", "empty_strided.default", "empty.default")
 )
 _CASTS = frozenset({"prims.convert_element_type.default", "aten._to_copy.default"})
+
+#: Functions of elements that take no longer than reading them.
+_ARITHMETIC = frozenset(
+    f"aten.{name}"
+    for name in (
+        *(
+            "add.Tensor",
+            "sub.Tensor",
+            "mul.Tensor",
+            "div.Tensor",
+            "add.Scalar",
+            "sub.Scalar",
+            "mul.Scalar",
+            "div.Scalar",
+        ),
+        *("rsub.Scalar", "rsub.Tensor", "neg.default", "abs.default", "relu.default", "where.self", "clamp.default"),
+        *("clamp_min.default", "clamp_max.default", "maximum.default", "minimum.default", "bitwise_not.default"),
+        *(
+            "logical_not.default",
+            "logical_and.default",
+            "logical_or.default",
+            "bitwise_and.Tensor",
+            "bitwise_or.Tensor",
+        ),
+        *(f"{name}.{kind}" for name in ("eq", "ne", "lt", "le", "gt", "ge") for kind in ("Scalar", "Tensor")),
+    )
+)
+#: How many of them may stand between a value and what it is made of again.
+_LONGEST_CHAIN = 8
 
 Piece = tuple[StepPhase, int, str]
 
@@ -75,6 +106,7 @@ class _Copier:
         self.recompute = recompute
         self.producers = {result: node for node in graph.nodes for result in node.results if result is not None}
         self.free, self.reshapes = _cheap_values(graph, frozenset(graph.inputs))
+        self.derived = _derived_values(graph, self.producers, self.free, self.reshapes)
         self.copies: dict[tuple[Piece, int], int] = {}
         self.nodes: list[Node] = []
 
@@ -93,8 +125,9 @@ class _Copier:
         # A gradient comes to the update in the shape of its parameter.
         if value in self.free or (value in self.reshapes and piece[0] is not StepPhase.UPDATE):
             return True
-        is_own_forward = producer.phase is StepPhase.FORWARD and 0 <= producer.instance == piece[1]
-        return self.recompute and piece[0] is StepPhase.BACKWARD and is_own_forward
+        if value in self.derived.get(piece, ()):
+            return True
+        return self.recompute and _is_own_forward(producer, piece)
 
     def _copy(self, value: int, piece: Piece) -> None:
         """Append copies of what makes the value, operands first."""
@@ -147,6 +180,54 @@ def _cheap_values(graph: Graph, inputs: frozenset[int]) -> tuple[frozenset[int],
         elif is_view and math.prod(graph.types[taken[0]].shape) == math.prod(graph.types[result].shape):
             reshapes.add(result)
     return frozenset(free), frozenset(reshapes)
+
+
+def _is_own_forward(producer: Node, piece: Piece) -> bool:
+    """Whether the piece is the backward of the block in whose forward the node is."""
+    is_pair = producer.phase is StepPhase.FORWARD and piece[0] is StepPhase.BACKWARD
+    return is_pair and 0 <= producer.instance == piece[1]
+
+
+def _derived_values(
+    graph: Graph, producers: Mapping[int, Node], free: frozenset[int], reshapes: frozenset[int]
+) -> dict[Piece, frozenset[int]]:
+    """For the backward of each block: what of its forward is made again of other values that it takes."""
+    taken: dict[Piece, dict[int, None]] = {}
+    for node in graph.nodes:
+        if node.phase is not StepPhase.BACKWARD or node.instance < 0:
+            continue
+        values = taken.setdefault(_piece(node), {})
+        for value in node.values():
+            values[value.id] = None
+            # Of a view, what it is a view of.
+            source = value.id
+            while source in reshapes and source not in free:
+                source = next(producers[source].values()).id
+                values[source] = None
+
+    def chain(value: int, piece: Piece) -> frozenset[int]:
+        """The value and what lies between it and others that the piece takes; nothing if it is kept."""
+        found, waiting = {value}, [value]
+        while waiting:
+            number = waiting.pop()
+            producer = producers.get(number)
+            if producer is None or not _is_own_forward(producer, piece):
+                return frozenset()
+            if not _is_arithmetic(producer) and number not in reshapes:
+                return frozenset()
+            for operand in producer.values():
+                if operand.id not in taken[piece] and operand.id not in free and operand.id not in found:
+                    found.add(operand.id)
+                    waiting.append(operand.id)
+            if len(found) > _LONGEST_CHAIN:
+                return frozenset()
+        return frozenset(found)
+
+    return {piece: frozenset().union(*(chain(value, piece) for value in values)) for piece, values in taken.items()}
+
+
+def _is_arithmetic(node: Node) -> bool:
+    return len(node.results) == 1 and (node.target in _ARITHMETIC or node.target in _CASTS)
 
 
 def gather_pieces(graph: Graph) -> None:

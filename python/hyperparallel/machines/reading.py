@@ -360,6 +360,8 @@ def parse_yaml(text: str, *, path: str = "<text>") -> Machine:
     """
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except RecursionError:
+        raise MachineError("expected a machine but got YAML that is nested too deeply", path=path) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or str(error)

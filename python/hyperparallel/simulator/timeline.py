@@ -242,7 +242,7 @@ def read_timeline(path: str | Path) -> Timeline:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise SimulationError(f"{path}: cannot read the file: {error.strerror or error}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SimulationError(f"{path}: expected JSON") from None
     return Timeline.from_json(data, str(path))
 

@@ -117,7 +117,7 @@ def read_trace(path: str | Path) -> Trace:
         data = json.loads(content)
     except OSError as error:
         raise SimulationError(f"{path}: cannot read the file: {error.strerror or 'the gzip data is broken'}") from None
-    except (EOFError, ValueError):
+    except (EOFError, ValueError, RecursionError):
         raise SimulationError(f"{path}: expected JSON, gzipped or not") from None
     if not isinstance(data, dict):
         raise SimulationError(f"{path}: expected an object with name, tensors and ops")

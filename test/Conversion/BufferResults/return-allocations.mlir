@@ -40,3 +40,15 @@ func.func @stays(%x: memref<6xf32>) -> (memref<6xf32>, memref<2x3xf32>) {
   %e = memref.expand_shape %x [[0, 1]] output_shape [2, 3] : memref<6xf32> into memref<2x3xf32>
   return %a, %e : memref<6xf32>, memref<2x3xf32>
 }
+
+// What is returned twice is a copy the second time.
+// CHECK-LABEL: func.func @again(
+// CHECK: %[[A:.*]] = memref.alloc() : memref<6xf32>
+// CHECK: %[[B:.*]] = memref.alloc() : memref<6xf32>
+// CHECK-NEXT: memref.copy %[[A]], %[[B]]
+// CHECK-NEXT: return %[[A]], %[[B]], %{{.*}} : memref<6xf32>, memref<6xf32>, memref<6xf32>
+func.func @again(%x: memref<6xf32>) -> (memref<6xf32>, memref<6xf32>, memref<6xf32>) {
+  %a = memref.alloc() : memref<6xf32>
+  memref.copy %x, %a : memref<6xf32> to memref<6xf32>
+  return %a, %a, %x : memref<6xf32>, memref<6xf32>, memref<6xf32>
+}

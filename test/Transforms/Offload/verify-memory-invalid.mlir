@@ -119,3 +119,10 @@ func.func private @used_whole(%arena: memref<64xi8> {hp.arena}, %x: memref<64xi8
   memref.copy %x, %arena : memref<64xi8> to memref<64xi8>
   return
 }
+
+// -----
+
+// expected-error @below {{expected an arena of static size but got 'memref<?xi8>'}}
+func.func private @unknown(%arena: memref<?xi8> {hp.arena}) {
+  return
+}

@@ -185,3 +185,16 @@ module attributes {hypermpmd.group = "a", hypermpmd.topology = #hypermpmd.topolo
     return
   }
 }
+
+// -----
+
+module attributes {hypermpmd.topology = #hypermpmd.topology<"a" = <["tp"=1]>>} {
+  func.func @endless(%x: tensor<2xf32>) {
+    %0 = "hypermpmd.fragment"(%x) <{group = "a", kind = #hypermpmd<fragment_kind forward>}> ({
+    ^bb0(%y: tensor<2xf32>):
+      // expected-error @below {{block with no terminator}}
+      %1 = arith.negf %y : tensor<2xf32>
+    }) : (tensor<2xf32>) -> tensor<2xf32>
+    return
+  }
+}

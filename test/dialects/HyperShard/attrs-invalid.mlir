@@ -20,7 +20,7 @@ hypershard.mesh @m = <["a"=0]>
 hypershard.mesh @m = <["a"=-2]>
 
 // -----
-// expected-error@+1 {{expected a mesh of at most 2^32 devices}}
+// expected-error@+1 {{expected a mesh of at most 2^20 devices}}
 hypershard.mesh @m = <["a"=65536, "b"=65537]>
 
 // -----

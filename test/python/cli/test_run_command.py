@@ -201,6 +201,39 @@ def test_results_that_cannot_be_written(hp: Callable[..., Any], model_dir: Path,
     outcome = hp("run", model_dir, *words, "--results", tmp_path / "absent" / "y.npz")
     assert outcome.status == 1
     assert "cannot write" in outcome.err
+    for place, message in ((occupied / "letter.txt" / "y.npz", "Not a directory"), ("y" * 300, "File name too long")):
+        outcome = hp("run", model_dir, *words, "--results", place)
+        assert outcome.status == 1
+        assert message in outcome.err
+    outcome = hp("compile", model_dir, *words, "-o", "y" * 300)
+    assert outcome.status == 1
+    assert "File name too long" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "m", "--device-memory", "1e400GiB"), "from one byte to 4EiB"),
+        (("run", "m", "--device-memory", "99999999999GiB"), "from one byte to 4EiB"),
+        (("run", "m", "--results", ""), "expected a path but got nothing"),
+        (("simulate", "m", "--seed", "-1"), "from 0 to 2^64 - 1"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_numbers_and_names_out_of_range(hp: Callable[..., Any], words: tuple[str, ...], message: str) -> None:
+    outcome = hp(*words)
+    assert outcome.status == 2
+    assert message in outcome.err
+
+
+@pytest.mark.parametrize("verb", ["report", "machine check", "import-trace -o t.mlir"])
+def test_files_that_are_nested_too_deeply(hp: Callable[..., Any], tmp_path: Path, verb: str) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text('{"a":' + "[" * 20_000)
+    outcome = hp(*verb.split(), deep)
+    assert outcome.status == 1
+    assert "Traceback" not in outcome.err
 
 
 def test_inputs_that_do_not_fit(hp: Callable[..., Any], model_dir: Path, tmp_path: Path) -> None:

@@ -423,6 +423,23 @@ def test_functions_share_and_return(execute: Execute) -> None:
         np.testing.assert_array_equal(array, want)
 
 
+def test_results_that_are_one_value(execute: Execute) -> None:
+    """The same value twice, as a reshape, and computed twice; an argument twice."""
+    text = """
+    func.func @main(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>, tensor<2x3xf32>, tensor<6xf32>, tensor<6xf32>,
+                                           tensor<6xf32>) {
+      %y = arith.negf %x : tensor<6xf32>
+      %z = arith.negf %x : tensor<6xf32>
+      %r = tensor.expand_shape %y [[0, 1]] output_shape [2, 3] : tensor<6xf32> into tensor<2x3xf32>
+      return %y, %y, %r, %z, %x, %x
+        : tensor<6xf32>, tensor<6xf32>, tensor<2x3xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>
+    }"""
+    x = np.float32([1, -2, 3, -4, 5, -6])
+    results = execute(text, x)
+    for result, wanted in zip(results, (-x, -x, -x.reshape(2, 3), -x, x, x), strict=True):
+        np.testing.assert_array_equal(result, wanted)
+
+
 def test_slices_pads_and_concatenations(execute: Execute) -> None:
     """Views and copies of parts, with strides and reversed roles."""
     x = numbers(6, 10)

@@ -67,6 +67,16 @@ CASES: dict[str, tuple[Callable[..., Any], Tensor]] = {
     "attention": (lambda _, x: functional.scaled_dot_product_attention(x, x, x, is_causal=True), random(2, 2, 4, 8)),
     "lookup": (lambda m, x: functional.embedding((x > 0).long() + (x > 1).long(), m.w), random(3, 5)),
     "roll, pad, flip": (lambda _, x: (x.roll(1, 1), functional.pad(x, (1, 2), value=3.0), x.flip(0)), random(3, 5)),
+    "rolls": (
+        lambda _, x: (x.roll(2), x.roll((1, -7), (0, -1)), x.roll(3, 0), (10 * x).long().roll(-1, 1)),
+        random(3, 5),
+    ),
+    "powers of integers": (lambda _, x: ((10 * x).long() ** 2, (10 * x).int() ** 3), random(3, 5)),
+    "remainders of numbers": (lambda _, x: (torch.fmod(x, 0.3), torch.remainder(x, -0.3)), random(3, 5)),
+    "padding of less than nothing": (
+        lambda _, x: (functional.pad(x, (-1, 2, 1, -1), value=3.0), functional.pad(x, (0, -2))),
+        random(3, 5),
+    ),
     "interpolation": (lambda _, x: functional.interpolate(x, scale_factor=2, mode="bilinear"), random(1, 2, 4, 4)),
     "sort and largest": (
         lambda _, x: (torch.sort(x)[0], torch.sort(x, descending=True)[1], *torch.topk(x, 2)),

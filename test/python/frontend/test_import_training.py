@@ -19,6 +19,7 @@ from hyperparallel.frontend.training_step import Training
 
 sys.path.append(str(Path(__file__).parents[3] / "examples"))
 
+import gpt2_train
 import mlp_train
 
 
@@ -71,6 +72,18 @@ def test_what_is_kept_for_backward_is_no_view() -> None:
     assert sorted(re.findall(r"tensor<(\w+)xf32>", signature.group(1))) == sorted(
         ["8x64", "8x1", "8x1", "8x64", "8x256", "8x256"]
     )
+
+
+def test_what_simple_arithmetic_makes_of_what_is_kept_is_not_kept() -> None:
+    """Of GELU's five values of the width of the middle two are kept: what goes in, and its tangent."""
+    module, inputs, training = gpt2_train.build(layers=2, width=32, heads=2)
+    model = import_training(module, inputs, training=training)
+    results = re.search(r"func.func private @GPT2Block\(.*\) -> \((.*)\) ", model.mlir)
+    assert results is not None
+    assert len(re.findall(r"x128xf32", results.group(1))) == 2
+    backward = re.search(r"func.func private @GPT2Block_backward\((.*)\) -> ", model.mlir)
+    assert backward is not None
+    assert len(re.findall(r"8x16x128xf32|128x128xf32", backward.group(1))) == 2
 
 
 def test_recomputing_keeps_what_goes_into_a_block() -> None:

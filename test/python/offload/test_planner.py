@@ -315,5 +315,28 @@ def test_computing_again_is_used_where_it_is_faster() -> None:
     assert offload.plan(dear).seconds == 40
 
 
+def test_what_is_computed_again_may_be_a_source() -> None:
+    """Both are dropped for the third operation; the second is made of the first, which was made again before."""
+    source, first = Storage(1), Storage(50, recompute_seconds=2.0, recompute_from=(0,))
+    second = Storage(50, recompute_seconds=3.0, recompute_from=(1,))
+    ops = (
+        Operation(5.0, reads=(0,), writes=(1,)),
+        Operation(5.0, reads=(1,), writes=(2,)),
+        Operation(20.0, writes=(3,)),
+        Operation(5.0, reads=(0, 1)),
+        Operation(5.0, reads=(2,)),
+    )
+    plan = offload.plan(Problem(ops, (source, first, second, Storage(100)), 101, (HOST,)))
+    assert sorted((spill.storage, spill.before, spill.recomputed) for spill in plan.spills) == [
+        (1, 3, True),
+        (2, 4, True),
+    ]
+    assert plan.seconds == 45
+    # Before the same operation, or while its source is away, it cannot be made.
+    swapped = (*ops[:3], Operation(5.0, reads=(0, 2)), Operation(5.0, reads=(1,)))
+    plan = offload.plan(Problem(swapped, (source, first, second, Storage(100)), 101, (HOST,)))
+    assert sum(spill.recomputed for spill in plan.spills) == 1
+
+
 def test_plans_are_deterministic() -> None:
     assert offload.plan(THREE) == offload.plan(THREE)
