@@ -33,7 +33,7 @@ from hyperparallel.state import open_state
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"layers": 2, "features": 12, "width": 16, "hidden": 40, "classes": 5, "batch": 4}
-MOST_BYTES = 20 << 20
+MOST_BYTES = 20_000_000
 """Of the runtime, without weights and BLAS."""
 
 

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.usefixtures("fake_gpu", "one_worker")
 
 MOST_EXCESS = 1.25
 """Sectors that move for each that the bytes of a warp's request need."""
-MOST_AGAIN = 2
-"""How often a block that does a row moves a sector: once what is the row's; what all rows read may come by twice."""
+MOST_AGAIN = 1.5
+"""How often a block that does a row moves a sector: once what is the row's, read or written; what all rows read may come by twice."""
 FEW = 64
 """Sectors below which a kernel is left out: a column of numbers is a sector a row, whoever writes it."""
 QUICK = [*RUN, "gpt2_train", "llama_train"]

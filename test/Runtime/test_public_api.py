@@ -60,3 +60,19 @@ def test_the_abi_is_exported_and_nothing_else() -> None:
     headers = "".join((ROOT / "lib" / "Runtime" / header).read_text() for header in HEADERS)
     declared = set(re.findall(r"HP_API\s[^;()]*?\b(hp_\w+)\(", headers))
     assert exported == declared
+
+
+def test_the_document_has_every_call_of_hosts() -> None:
+    """Each once, in the table of ownership, order and errors; and none that is gone."""
+    header = (ROOT / "lib" / "Runtime" / "hp_runtime.h").read_text()
+    declared = {name for name in re.findall(r"\b(hp_\w+)\(", re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL))}
+    declared = {name for name in declared if not name.startswith("hp_rt_")}
+    page = (ROOT / "docs" / "Runtime.md").read_text()
+    section = page.split("## Every call of hosts")[1].split("\n## ")[0]
+    told = [
+        name
+        for line in section.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`(hp_\w+)`", line.split("|")[1])
+    ]
+    assert sorted(told) == sorted(declared)

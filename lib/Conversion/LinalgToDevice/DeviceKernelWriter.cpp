@@ -74,27 +74,69 @@ void DeviceKernelWriter::chooseFetched() {
       if (isa<MemRefType>(input.getType()) && !local.contains(input))
         inputs.insert(input);
   }
-  for (Value input : inputs) {
-    auto type = cast<MemRefType>(input.getType());
-    if (!type.hasStaticShape() || !type.getElementType().isIntOrIndexOrFloat())
-      continue;
-    auto places = getRowPlaces(input, group);
-    if (!places || llvm::count(*places, std::nullopt) != 1)
-      continue;
-    SmallVector<bool> fixed;
-    SmallVector<int64_t> shape;
-    for (auto [size, place] : llvm::zip_equal(type.getShape(), *places)) {
-      fixed.push_back(place.has_value());
-      if (!place)
-        shape.push_back(size);
-    }
-    auto rowType = MemRefType::get(shape, type.getElementType());
-    if (usedBytes + getRoundedBytes(rowType) > kMostShared)
-      continue;
-    captures->capture(input);
-    local[input] = {takeShared(rowType), fixed};
-    fetched.push_back({input, *places});
+  for (Value input : inputs)
+    if (auto places = getRowPlaces(input, group); holdRow(input, places))
+      fetched.push_back({input, *places});
+}
+
+/// What members write for others outside, and read again: from shared memory.
+void DeviceKernelWriter::chooseKept() {
+  SetVector<Value> results;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    for (Value init : op.getDpsInits())
+      if (!local.contains(init))
+        results.insert(init);
   }
+  for (Value result : results)
+    if (auto places = getKeptPlaces(result, group); holdRow(result, places))
+      kept.push_back({result, *places});
+}
+
+/// Gives a row of one dimension a place in shared memory, if it fits.
+bool DeviceKernelWriter::holdRow(Value outside,
+                                 const std::optional<Places> &places) {
+  auto type = cast<MemRefType>(outside.getType());
+  if (!places || llvm::count(*places, std::nullopt) != 1 ||
+      !type.hasStaticShape() || !type.getElementType().isIntOrIndexOrFloat())
+    return false;
+  SmallVector<bool> fixed;
+  SmallVector<int64_t> shape;
+  for (auto [size, place] : llvm::zip_equal(type.getShape(), *places)) {
+    fixed.push_back(place.has_value());
+    if (!place)
+      shape.push_back(size);
+  }
+  auto rowType = MemRefType::get(shape, type.getElementType());
+  if (usedBytes + getRoundedBytes(rowType) > kMostShared)
+    return false;
+  captures->capture(outside);
+  local[outside] = {takeShared(rowType), fixed};
+  return true;
+}
+
+/// The indices of an element of a row.
+SmallVector<Value>
+DeviceKernelWriter::getLane(ArrayRef<std::optional<size_t>> places,
+                            size_t along, Value place,
+                            ArrayRef<Value> variables) {
+  SmallVector<Value> indices;
+  for (auto [position, outer] : llvm::enumerate(places))
+    indices.push_back(position == along ? place : variables[*outer]);
+  return indices;
+}
+
+llvm::MaybeAlign DeviceKernelWriter::getLaneAlignmentOf(Value outside,
+                                                        size_t along,
+                                                        int64_t length,
+                                                        int64_t lane) {
+  auto type = cast<MemRefType>(outside.getType());
+  SmallVector<AffineExpr> exprs;
+  for (int64_t position = 0; position < type.getRank(); ++position)
+    exprs.push_back(getAffineDimExpr(position, builder.getContext()));
+  return isAlignedVector(type, exprs, along, length)
+             ? getLaneAlignment(type, length, lane)
+             : llvm::MaybeAlign();
 }
 
 /// Element `place` along one dimension of an input, which is a lane of a
@@ -104,49 +146,63 @@ Value DeviceKernelWriter::loadLane(Value input,
                                    size_t along, Value place,
                                    ArrayRef<Value> variables, int64_t length,
                                    int64_t lane) {
-  auto type = cast<MemRefType>(input.getType());
-  SmallVector<Value> indices;
-  SmallVector<AffineExpr> exprs;
-  for (auto [position, outer] : llvm::enumerate(places)) {
-    indices.push_back(position == along ? place : variables[*outer]);
-    exprs.push_back(getAffineDimExpr(position, builder.getContext()));
-  }
-  llvm::MaybeAlign alignment;
-  if (isAlignedVector(type, exprs, along, length))
-    alignment = getLaneAlignment(type, length, lane);
-  return memref::LoadOp::create(builder, loc,
-                                captures->getMapping().lookup(input), indices,
-                                /*nontemporal=*/false, alignment);
+  return memref::LoadOp::create(
+      builder, loc, captures->getMapping().lookup(input),
+      getLane(places, along, place, variables),
+      /*nontemporal=*/false, getLaneAlignmentOf(input, along, length, lane));
 }
 
-/// The threads of the block copy the row together.
-void DeviceKernelWriter::fetch(ArrayRef<Value> variables) {
-  if (fetched.empty())
-    return;
+/// The threads of the block copy a row together, to shared memory or from it.
+void DeviceKernelWriter::overRow(Value outside, const Places &places,
+                                 ArrayRef<Value> variables, bool isFetched) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
+  Value row = local[outside].buffer;
+  int64_t extent = cast<MemRefType>(row.getType()).getDimSize(0);
+  int64_t vector = extent % plan.neighbours == 0 ? plan.neighbours : 1;
   Value thread = toIndex(threads.threadNumber(builder));
-  for (const auto &[input, places] : fetched) {
-    Value row = local[input].buffer;
-    int64_t extent = cast<MemRefType>(row.getType()).getDimSize(0);
-    int64_t vector = extent % plan.neighbours == 0 ? plan.neighbours : 1;
-    OpBuilder::InsertionGuard guard(builder);
-    auto loop =
-        scf::ForOp::create(builder, loc, times(thread, vector),
-                           constant(extent), constant(plan.threads * vector));
-    builder.setInsertionPoint(loop.getBody()->getTerminator());
-    SmallVector<Value> lanes = {loop.getInductionVar()}, elements;
-    for (int64_t lane = 1; lane < vector; ++lane)
-      lanes.push_back(plus(lanes[0], constant(lane)));
-    size_t along = llvm::find(places, std::nullopt) - places.begin();
-    for (auto [lane, place] : llvm::enumerate(lanes))
-      elements.push_back(loadLane(input, places, along, place, variables,
-                                  vector, static_cast<int64_t>(lane)));
-    for (auto [element, place] : llvm::zip_equal(elements, lanes))
+  OpBuilder::InsertionGuard guard(builder);
+  auto loop =
+      scf::ForOp::create(builder, loc, times(thread, vector), constant(extent),
+                         constant(plan.threads * vector));
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  SmallVector<Value> lanes = {loop.getInductionVar()}, elements;
+  for (int64_t lane = 1; lane < vector; ++lane)
+    lanes.push_back(plus(lanes[0], constant(lane)));
+  size_t along = llvm::find(places, std::nullopt) - places.begin();
+  for (auto [lane, place] : llvm::enumerate(lanes))
+    elements.push_back(isFetched
+                           ? loadLane(outside, places, along, place, variables,
+                                      vector, static_cast<int64_t>(lane))
+                           : memref::LoadOp::create(builder, loc, row, place));
+  for (auto [lane, pair] : llvm::enumerate(llvm::zip_equal(elements, lanes))) {
+    auto [element, place] = pair;
+    if (isFetched)
       memref::StoreOp::create(builder, loc, element, row, place);
+    else
+      memref::StoreOp::create(
+          builder, loc, element, captures->getMapping().lookup(outside),
+          getLane(places, along, place, variables), /*nontemporal=*/false,
+          getLaneAlignmentOf(outside, along, vector,
+                             static_cast<int64_t>(lane)));
   }
+}
+
+void DeviceKernelWriter::fetch(ArrayRef<Value> variables) {
+  if (fetched.empty())
+    return;
+  for (const auto &[input, places] : fetched)
+    overRow(input, places, variables, /*isFetched=*/true);
   threads.barrier(builder);
+}
+
+void DeviceKernelWriter::writeKept(ArrayRef<Value> variables) {
+  if (kept.empty())
+    return;
+  threads.barrier(builder);
+  for (const auto &[result, places] : kept)
+    overRow(result, places, variables, /*isFetched=*/false);
 }
 
 BufferAccess DeviceKernelWriter::getBuffer(Value outside) {
@@ -269,6 +325,7 @@ void DeviceKernelWriter::writeRow() {
   SmallVector<Value> variables = splitNumber(threads.blockNumber(builder));
   fetch(variables);
   writeMembers(variables);
+  writeKept(variables);
 }
 
 /// One iteration a thread, or a vector of them.
@@ -299,8 +356,10 @@ func::FuncOp DeviceKernelWriter::write() {
   builder.setInsertionPointToStart(function.addEntryBlock());
   captures.emplace(function, builder, callSite, loc);
   placeLocalBuffers();
-  if (plan.manner == Manner::Rows)
+  if (plan.manner == Manner::Rows) {
     chooseFetched();
+    chooseKept();
+  }
   if (plan.manner == Manner::Tiles)
     placeTiles();
   captures->captureOperands(group,

@@ -33,8 +33,19 @@ public:
 private:
   Value takeShared(MemRefType type);
   void placeLocalBuffers();
+  using Places = SmallVector<std::optional<size_t>>;
   void chooseFetched();
+  void chooseKept();
+  bool holdRow(Value outside, const std::optional<Places> &places);
+  void overRow(Value outside, const Places &places, ArrayRef<Value> variables,
+               bool isFetched);
   void fetch(ArrayRef<Value> variables);
+  void writeKept(ArrayRef<Value> variables);
+  SmallVector<Value> getLane(ArrayRef<std::optional<size_t>> places,
+                             size_t along, Value place,
+                             ArrayRef<Value> variables);
+  llvm::MaybeAlign getLaneAlignmentOf(Value outside, size_t along,
+                                      int64_t length, int64_t lane);
   Value loadLane(Value input, ArrayRef<std::optional<size_t>> places,
                  size_t along, Value place, ArrayRef<Value> variables,
                  int64_t length, int64_t lane);
@@ -89,6 +100,8 @@ private:
   DenseMap<Value, BufferAccess> local;
   /// What is fetched to shared memory, with the outer loop at each position.
   SmallVector<std::pair<Value, SmallVector<std::optional<size_t>>>> fetched;
+  /// What is written, and read, in shared memory, and copied at the end.
+  SmallVector<std::pair<Value, SmallVector<std::optional<size_t>>>> kept;
   int64_t usedBytes = 0;
   /// Of each input of a tile: its square, and an element of a thread.
   SmallVector<std::pair<Value, Value>> squares;

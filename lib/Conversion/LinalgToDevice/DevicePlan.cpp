@@ -478,4 +478,57 @@ getRowPlaces(Value input, const KernelGroup &group, int64_t leastReads) {
   return reads >= leastReads ? places : std::nullopt;
 }
 
+/// The outer loop at each position of an operand; nothing for another loop.
+/// Fails where an index is no loop.
+static std::optional<SmallVector<std::optional<size_t>>>
+getPlaces(const KernelMember &member, OpOperand &operand) {
+  LinalgOp op = member.op;
+  SmallVector<std::optional<size_t>> places;
+  for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults()) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    if (!dim)
+      return std::nullopt;
+    const unsigned *outer = llvm::find(member.outer, dim.getPosition());
+    std::optional<size_t> &place = places.emplace_back();
+    if (outer != member.outer.end())
+      place = outer - member.outer.begin();
+  }
+  return places;
+}
+
+std::optional<SmallVector<std::optional<size_t>>>
+getKeptPlaces(Value result, const KernelGroup &group) {
+  std::optional<SmallVector<std::optional<size_t>>> places;
+  Value root = getBufferRoot(result);
+  bool isWritten = false, isRead = false;
+  for (const KernelMember &member : group.members) {
+    LinalgOp op = member.op;
+    WalkResult computed = op.getBlock()->walk([&](memref::LoadOp load) {
+      return mayAlias(getBufferRoot(load.getMemRef()), root)
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    });
+    if (computed.wasInterrupted())
+      return std::nullopt;
+    bool writes = false;
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (!isa<MemRefType>(operand.get().getType()) ||
+          !mayAlias(getBufferRoot(operand.get()), root))
+        continue;
+      auto found = getPlaces(member, operand);
+      if (operand.get() != result || !found || (places && *places != *found))
+        return std::nullopt;
+      places = found;
+      writes |= op.isDpsInit(&operand);
+      if (!op.payloadUsesValueFromOperand(&operand))
+        continue;
+      if (!isWritten) // what was there before
+        return std::nullopt;
+      isRead = true;
+    }
+    isWritten |= writes;
+  }
+  return isRead ? places : std::nullopt;
+}
+
 } // namespace mlir::hyperparallel

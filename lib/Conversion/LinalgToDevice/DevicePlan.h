@@ -54,6 +54,11 @@ DevicePlan decideDevicePlan(KernelGroup &group);
 std::optional<SmallVector<std::optional<size_t>>>
 getRowPlaces(Value input, const KernelGroup &group, int64_t leastReads = 2);
 
+/// The same of a result that the group writes, all of it, and then reads;
+/// nothing if it is not read, or if what was there before is.
+std::optional<SmallVector<std::optional<size_t>>>
+getKeptPlaces(Value result, const KernelGroup &group);
+
 /// Elements in a row of shared memory of a tile: a word more than an edge, so
 /// that what is written along rows is read along columns from different banks.
 int64_t getTilePitch(int64_t edge, Type element);

@@ -31,7 +31,8 @@
 //      others' results, is a group of its own.
 //   3. A buffer that only the group touches, within one iteration of the outer
 //      loops, becomes registers, or in rows shared memory. So does what several
-//      members of a row read: it is fetched once.
+//      members of a row read: it is fetched once; and what they write for
+//      others and read again: it is copied out at the end.
 //   4. A loop that looks up in the device's memory where it goes on is a kernel
 //      (SerialLoops.h).
 //   5. Equal kernels are written once.

@@ -68,6 +68,46 @@ func.func @rows(%a: memref<16x512xf32>, %b: memref<16x512xf32>) {
   return
 }
 
+// What a row's members write for others, and read again, is read from shared memory, and written at the end.
+// CHECK-LABEL: func.func @kept(
+// CHECK: call @[[$KEPT:[a-z_0-9]+]](
+func.func @kept(%a: memref<16x128xf32>, %b: memref<16x128xf32>, %sum: memref<16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%a : memref<16x128xf32>) outs(%b : memref<16x128xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = arith.negf %x : f32
+    linalg.yield %0 : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%sum : memref<16xf32>)
+  linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%b : memref<16x128xf32>) outs(%sum : memref<16xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = arith.addf %x, %y : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// What was there before is read: nothing is kept.
+// CHECK-LABEL: func.func @added_to(
+// CHECK: call @[[$ADDED:[a-z_0-9]+]](
+func.func @added_to(%a: memref<16x128xf32>, %b: memref<16x128xf32>, %sum: memref<16xf32>) {
+  linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%a : memref<16x128xf32>) outs(%b : memref<16x128xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = arith.addf %x, %y : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%b : memref<16x128xf32>) outs(%sum : memref<16xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = arith.addf %x, %y : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
 // A thread does a column: neighbours read neighbours.
 // CHECK-LABEL: func.func @columns(
 // CHECK: call @[[$COLUMNS:[a-z_0-9]+]](
@@ -222,6 +262,17 @@ func.func @chase(%table: memref<10x8xi64>) {
 // CHECK: call @hp_device_barrier()
 // CHECK: call @hp_device_exchange(
 
+// CHECK: func.func private @[[$KEPT]](%[[B:[a-z0-9]+]]: memref<16x128xf32>, %{{[a-z0-9]+}}: memref<16x128xf32> {llvm.noalias}, %{{.*}}: memref<16xf32>)
+// CHECK: %[[HELD:[0-9]+]] = memref.get_global @{{.*}} : memref<128xf32, 3>
+// CHECK-NOT: %[[B]][
+// CHECK: memref.store %{{.*}}, %[[HELD]][
+// CHECK: arith.addf
+// CHECK: call @hp_device_barrier
+// CHECK: memref.load %[[HELD]][
+// CHECK: memref.store %{{.*}}, %[[B]][%{{.*}}, %{{.*}}] {alignment = 16 : i64}
+// CHECK: func.func private @[[$ADDED]](%[[B2:[a-z0-9]+]]: memref<16x128xf32>
+// CHECK-NOT: memref.get_global
+// CHECK: memref.load %[[B2]][
 // CHECK: func.func private @[[$COLUMNS]]({{.*}}) attributes {hp.geometry = array<i64: 4, 128>, hp.kernel}
 // CHECK-NOT: hp_device_exchange
 // CHECK: scf.for

@@ -37,8 +37,8 @@ void release(place at, void *pointer) {
 static void memory(place at) {
   hp_device *device = at.device;
   hp_stream *stream = at.stream;
-  const hp_tier tiers[] = {HP_TIER_DEVICE, HP_TIER_HOST};
-  for (int i = 0; i < 2; ++i) {
+  const hp_tier tiers[] = {HP_TIER_DEVICE, HP_TIER_PINNED, HP_TIER_HOST};
+  for (int i = 0; i < 3; ++i) {
     int64_t before = 0, limit = 0, used = 0, peak = 0;
     void *first = NULL, *second = NULL;
     EXPECT(hp_tier_info(device, tiers[i], NULL, &before, NULL) == HP_OK);
@@ -110,6 +110,43 @@ static void copies(place at) {
   release(at, first);
   release(at, second);
   release(at, tier);
+}
+
+/* From each kind of memory to each, whole and by rows with pitches: what is
+ * between the rows stays. */
+static void directions(place at) {
+  enum { Rows = 6, Wide = 10, Total = 128, Kinds = 4 };
+  const hp_tier tiers[] = {HP_TIER_DEVICE, HP_TIER_PINNED, HP_TIER_HOST};
+  int32_t there[Total], back[Total], own[2][Total];
+  for (int i = 0; i < Total; ++i)
+    there[i] = (i % 2 ? -1 : 1) * (i * 7919 + 1);
+  for (int from = 0; from < Kinds; ++from)
+    for (int to = 0; to < Kinds; ++to) {
+      void *source = own[0], *target = own[1];
+      if (from < 3)
+        EXPECT(hp_alloc(at.device, tiers[from], sizeof(there), NULL, &source) ==
+               HP_OK);
+      if (to < 3)
+        EXPECT(hp_alloc(at.device, tiers[to], sizeof(there), NULL, &target) ==
+               HP_OK);
+      EXPECT(hp_copy(source, there, sizeof(there), at.stream) == HP_OK);
+      EXPECT(hp_copy(target, source, sizeof(there), at.stream) == HP_OK);
+      download(at, back, target, sizeof(back));
+      EXPECT(memcmp(there, back, sizeof(back)) == 0);
+      /* Rows of 10 in rows of 16, from the second element on, to rows of 13. */
+      EXPECT(hp_copy_2d(target, 13 * 4, (int32_t *)source + 1, 16 * 4, Wide * 4,
+                        Rows, at.stream) == HP_OK);
+      download(at, back, target, sizeof(back));
+      for (int i = 0; i < Total; ++i) {
+        int row = i / 13, column = i % 13;
+        int is_row = row < Rows && column < Wide;
+        EXPECT(back[i] == (is_row ? there[row * 16 + 1 + column] : there[i]));
+      }
+      if (from < 3)
+        release(at, source);
+      if (to < 3)
+        release(at, target);
+    }
 }
 
 static void append(void *list) {
@@ -211,6 +248,7 @@ int main(int argc, char **argv) {
   memory(at);
   printf("ok memory\n");
   copies(at);
+  directions(at);
   printf("ok copies\n");
   order(at);
   printf("ok order\n");

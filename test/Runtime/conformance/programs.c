@@ -32,7 +32,7 @@ static void run(hp_context *context, hp_program *program, const char *entry,
     EXPECT(hp_program_run(context, launches, 2, &stats) == wanted);
     EXPECT(stats.replayed >= 0 && stats.replayed <= 2);
     EXPECT(stats.replayed == 0 || (wanted == HP_OK && i > 0 && !is_traced));
-    if (strcmp(hp_context_backend(context), "cuda") == 0 && i == 2)
+    if (strcmp(hp_context_backend(context), "cpu") != 0 && i == 2)
       EXPECT(stats.replayed == (is_traced ? 0 : 2));
   }
   for (int rank = 0; rank < 2; ++rank) {
