@@ -144,6 +144,13 @@ def _parser() -> argparse.ArgumentParser:
         help="the chip for the target ascend, as Ascend's compiler spells it (default Ascend910B1)",
     )
     verb.add_argument(
+        "--workspace",
+        type=_amount,
+        metavar="SIZE",
+        help="memory that each call of a vendor's library may use beside its operands, such as 16MiB, or 0, with the "
+        "targets cuda and ascend (default what the operands and results of the call take, at most 32MiB)",
+    )
+    verb.add_argument(
         "--steps",
         type=_count,
         metavar="N",
@@ -257,6 +264,15 @@ def _memory_option(verb: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="memory of each device, such as 2GiB: what does not fit lives in the tiers below and is fetched in time",
     )
+
+
+def _amount(text: str) -> int:
+    from hyperparallel.memory import parse_amount
+
+    try:
+        return parse_amount(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _size(text: str) -> int:
