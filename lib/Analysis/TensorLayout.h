@@ -51,7 +51,7 @@ struct TensorLayout {
 
 /// ceil(size / shards): the local size of a dimension.
 inline int64_t blockSize(int64_t size, int64_t shards) {
-  return (size + shards - 1) / shards;
+  return size / shards + (size % shards != 0);
 }
 
 } // namespace mlir::hyperparallel

@@ -184,6 +184,17 @@ static llvm::json::Object describeCounts(ModuleOp program, StringRef name) {
   return counts;
 }
 
+/// What ReserveWorkspace has reserved for libraries; null: nothing.
+static llvm::json::Value describeWorkspace(ModuleOp program) {
+  auto reserved = program->getAttrOfType<DictionaryAttr>("hp.reserved");
+  if (!reserved)
+    return nullptr;
+  return llvm::json::Object{
+      {"bytes", reserved.getAs<IntegerAttr>("bytes").getInt()},
+      {"calls", reserved.getAs<IntegerAttr>("calls").getInt()},
+      {"because", reserved.getAs<StringAttr>("because").getValue()}};
+}
+
 static std::string getText(llvm::json::Object description) {
   return llvm::formatv("{0}\n", llvm::json::Value(std::move(description)))
       .str();
@@ -254,6 +265,7 @@ LogicalResult compileProgram(ModuleOp module,
     description["operations"] = describeCounts(module, "hp.operations");
     description["choices"] = describeCounts(module, "hp.choices");
     description["attention"] = describeCounts(module, "hp.attention");
+    description["workspace"] = describeWorkspace(module);
   } else if (hasKernels) {
     OwningOpRef<ModuleOp> kernels = takeKernels(module);
     FailureOr<std::string> ptx = emitPTX(*kernels, options.architecture, cache);
@@ -263,6 +275,7 @@ LogicalResult compileProgram(ModuleOp module,
     description["calls"] = countCalls(module);
     description["epilogues"] = describeCounts(module, "hp.epilogues");
     description["attention"] = describeCounts(module, "hp.attention");
+    description["workspace"] = describeWorkspace(module);
   }
   FailureOr<SmallVector<std::string>> objects =
       emitObjects(module, cache, options.numThreads, statistics);

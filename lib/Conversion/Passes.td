@@ -474,6 +474,28 @@ def FormFragments : Pass<"hp-form-fragments", "mlir::ModuleOp"> {
   ];
 }
 
+def ReserveWorkspace : Pass<"hp-reserve-workspace", "mlir::ModuleOp"> {
+  let summary = "Allocates what products and operators of a library need beside their operands";
+  let description = [{
+    On buffers, before they get places in an arena: each product that the runtime
+    does, and each call of an operator (`hp.library`) but those that the host does
+    itself, gets a buffer that lives while it runs, and of which the runtime is
+    told before and after by the operator `workspace`. It has as many bytes as the
+    operands and results of the call, at most 32 MiB; where the module has
+    `hp.workspace`, as many as that says, or none. A library that wants more draws it
+    from the device's memory while the program runs; one that can do with less does.
+
+    `hp.reserved` of the module says how many bytes the largest one has, how many
+    calls have one, and why so much. Remarks have the same.
+  }];
+  let statistics = [
+    Statistic<"numReserved", "num-reserved", "Calls with a workspace">,
+    Statistic<"mostBytes", "most-bytes", "Bytes of the largest workspace">
+  ];
+  let dependentDialects = ["mlir::func::FuncDialect",
+                           "mlir::memref::MemRefDialect"];
+}
+
 def LaunchDeviceKernels : Pass<"hp-launch-device-kernels", "mlir::ModuleOp"> {
   let summary = "Turns calls of kernels into launches, and moves kernels to a module of their own";
   let description = [{
@@ -482,7 +504,8 @@ def LaunchDeviceKernels : Pass<"hp-launch-device-kernels", "mlir::ModuleOp"> {
     with the constants that they read. Loads and stores of the device's memory
     that are left on the host become copies that wait; assertions of kernels
     are numbered, and their texts exported as `hp_program_assertions`. A call of
-    an operator (`hp.library`) becomes one of `hp_rt_library`; fragments of
+    an operator (`hp.library`) becomes one of `hp_rt_library`, of `workspace` one of
+    `hp_rt_workspace`; fragments of
     `hp-form-fragments` are listed in `hp.fragments` of `@hp_device`.
   }];
   let statistics = [

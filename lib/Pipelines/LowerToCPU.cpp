@@ -121,6 +121,8 @@ void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
   manager.addPass(createConvertBufferizationToMemRefPass());
   // How long buffers live follows from who waits for whom.
   manager.addPass(stream::createAssignStreamsPass());
+  if (kernels != KernelKind::Loops)
+    manager.addPass(createReserveWorkspace());
   manager.addPass(offload::createAssignMemoryPass());
   manager.addPass(offload::createVerifyMemoryPass());
   manager.addPass(stream::createVerifyStreamsPass());

@@ -144,6 +144,13 @@ typedef int32_t *(*hp_rt_assertion_word_fn)(void);
 typedef void (*hp_rt_library_fn)(const char *operation, void *const *buffers,
                                  int64_t count, const int64_t *words,
                                  int64_t num_words);
+/* Memory that products and operators on the compute stream may use beside their
+ * operands, and nothing else uses then: `bytes` from the first address at or
+ * behind `pointer` on that is a multiple of HP_WORKSPACE_ALIGNMENT. It replaces
+ * what was told before, and is forgotten when the run ends; 0 bytes: there is
+ * none. What a library wants above that is allocated, and counted. */
+#define HP_WORKSPACE_ALIGNMENT 512
+typedef void (*hp_rt_workspace_fn)(void *pointer, int64_t bytes);
 /* From the device's memory to the host's, and back. */
 typedef void (*hp_rt_read_fn)(void *host, const void *device, int64_t bytes);
 typedef void (*hp_rt_write_fn)(void *device, const void *host, int64_t bytes);

@@ -24,10 +24,9 @@ from mlir import ir
 from mlir.dialects import func
 
 from hyperparallel import _hyperparallel
-from hyperparallel.bishengir import DEFAULT_SOC, count_operations, read_soc, write_fragments
+from hyperparallel.bishengir import DEFAULT_SOC, read_soc, write_fragments
 from hyperparallel.cache import cache_directory
 from hyperparallel.compiled import (
-    COVERAGE_FILE,
     FRAGMENTS_FILE,
     INPUTS_FILE,
     KERNELS_FILE,
@@ -42,6 +41,7 @@ from hyperparallel.compiled import (
     new_directory,
     write_arrays,
 )
+from hyperparallel.coverage import reserved_workspace, write_coverage
 from hyperparallel.dialects import supernode
 from hyperparallel.enums import StepPhase
 from hyperparallel.errors import CompilationError, PlanError
@@ -57,6 +57,7 @@ from hyperparallel.pipeline import (
     make_synchronous,
     parse_program,
     reproduction,
+    set_workspace,
 )
 from hyperparallel.plan import GroupedPlan, MeshLike, Plan, Program, ResolvedPlan, grouped_mesh, make_program
 from hyperparallel.plan.layouts import DimLayout, TensorLayout
@@ -237,6 +238,7 @@ def compile_model(
     progress: Progress | None = None,
     threads: int = 0,
     device_memory: int | None = None,
+    workspace: int | None = None,
     overlap: bool = True,
     recompute: bool = True,
 ) -> CompiledProgram:
@@ -260,6 +262,10 @@ def compile_model(
         threads: Threads of the code generator; 0 for all cores.
         device_memory: Bytes that the program may use on each device; what does not fit goes to the tiers below and is
             fetched in time. No limit if None.
+        workspace: Bytes of the program's memory that each call of a vendor's library (a product, an operator) may use
+            beside its operands, with the targets ``cuda`` and ``ascend``. As many as its operands and results take if
+            None, but at most 32 MiB. A product of cuBLASLt makes do with what there is; an operator of CANN that wants
+            more draws it from the device while it runs, which ends the run where that is above ``device_memory``.
         overlap: Let collectives and messages run beside the computation, on streams of their own; without, everything
             happens in the order of the program, to the same bits.
         recompute: Compute a value again where that is faster than copying it; for programs of one group of devices.
@@ -279,6 +285,11 @@ def compile_model(
         if weights is None and model.has_weights:
             weights = source_directory / WEIGHTS_FILE
     directory, target = Path(out_dir), Target(target)
+    if workspace is not None and target not in _LOWERING:
+        raise CompilationError(
+            f"expected a workspace with one of the targets {', '.join(_LOWERING)}, whose libraries use it, but the target is "
+            f"{target}; leave it out"
+        )
     chips = (
         (read_soc(DEFAULT_SOC if architectures is None else architectures),)
         if target is Target.ASCEND
@@ -302,6 +313,7 @@ def compile_model(
             progress=progress,
             threads=threads,
             device_memory=device_memory,
+            workspace=workspace,
             overlap=overlap,
         )
     with new_directory(directory) as made:
@@ -330,6 +342,7 @@ def compile_model(
             device_memory,
             progress,
             chips,
+            workspace=workspace,
             recompute=recompute,
         )
         keep_values(made, weights, inputs)
@@ -350,6 +363,7 @@ def generate_program(
     progress: Progress | None = None,
     architectures: tuple[str, ...] = (DEFAULT_ARCHITECTURE,),
     *,
+    workspace: int | None = None,
     recompute: bool = True,
 ) -> CompiledProgram:
     """From the program of one device to its files: fit into memory, generate code. The manifest is left to the caller.
@@ -365,6 +379,7 @@ def generate_program(
         device_memory: Bytes that the program may use on each device.
         progress: Called with the name of each phase before it runs.
         architectures: What kernels are assembled for, oldest first, with the target ``cuda``; a chip with ``ascend``.
+        workspace: Bytes for each call of a vendor's library; by its operands and results if None.
         recompute: Compute a value again where that is faster than copying it.
 
     Raises:
@@ -377,6 +392,8 @@ def generate_program(
     memory: MemoryPlan | None = None
     placements = partitioned.plan.placements
     lowering = _LOWERING.get(target, LOWER_TO_CPU)
+    if workspace is not None and target in _LOWERING:
+        set_workspace(module, workspace)
 
     def fit(module: ir.Module) -> ir.Module:
         """The program in the memory that it may use, kept with what it was generated from."""
@@ -418,6 +435,7 @@ def generate_program(
         machine=None if described is None else described.name,
         device_memory=device_memory,
         peak_bytes=None if memory is None else memory.peak_bytes,
+        workspace=reserved_workspace(made) if target in _LOWERING else None,
     )
 
 
@@ -545,39 +563,13 @@ def _emit_fragments(
             _emit(fitted, made / PROGRAM_FILE, threads, directory, (made / FRAGMENTS_FILE, soc))
 
     fragments = write_fragments(made / FRAGMENTS_FILE, soc, write, clock, threads)
-    _write_coverage(made, [dataclasses.asdict(fragment) for fragment in fragments])
+    write_coverage(made, [dataclasses.asdict(fragment) for fragment in fragments])
 
 
 def _assemble(directory: Path, architectures: tuple[str, ...], threads: int) -> None:
     """Make cubins of a program's kernels, and say how much of the program they are."""
     resources = assemble(directory / KERNELS_FILE, architectures, threads)
-    _write_coverage(directory, [dataclasses.asdict(kernel) for kernel in resources])
-
-
-def _write_coverage(directory: Path, kernels: Sequence[Mapping[str, Any]]) -> None:
-    """Say how much of a program are calls of libraries, kernels, copies, or left to the host.
-
-    Calls are counted in the program's text: one in a function that stands for many blocks counts once.
-    """
-    description = json.loads((directory / PROGRAM_FILE).with_suffix(".json").read_text(encoding="utf-8"))
-    calls: dict[str, int] = description["calls"]
-    coverage = {
-        "kernels": len(description["kernels"]),
-        "launches": calls.get("hp_rt_launch", 0),
-        "library_calls": calls.get("hp_rt_matmul", 0) + calls.get("hp_rt_library", 0),
-        "copies": calls.get("hp_rt_copy_start", 0) + calls.get("hp_rt_copy_rows_start", 0),
-        "host_fallbacks": calls.get("hp_rt_read", 0) + calls.get("hp_rt_write", 0),
-    }
-    report: dict[str, Any] = {"coverage": coverage, "kernels": list(kernels)}
-    report.update({told: description[told] for told in ("epilogues", "attention") if told in description})
-    if "operations" in description:
-        report["operations"] = {
-            "library": {"product": calls.get("hp_rt_matmul", 0), **description["operations"]},
-            "fragment": count_operations(directory / FRAGMENTS_FILE),
-            "host": {"read": calls.get("hp_rt_read", 0), "write": calls.get("hp_rt_write", 0)},
-        }
-        report["choices"] = description["choices"]
-    (directory / COVERAGE_FILE).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write_coverage(directory, [dataclasses.asdict(kernel) for kernel in resources])
 
 
 def _dump_lowered(module: ir.Module, dump: Path) -> None:

@@ -101,6 +101,8 @@ class CompiledProgram:
         machine: The machine by which the compiler decided; None if it had none.
         device_memory: Bytes that the program may use on each device; None if that is not limited.
         peak_bytes: Bytes that it uses at most, if it was planned for a limited memory.
+        workspace: Bytes of its memory that the largest call of a vendor's library has beside its operands; None for
+            targets whose libraries want none.
         programs: The programs of device groups, in the order of their devices; empty if all devices run one.
         group: The device group that runs it; None if all devices do.
         first_device: The first device of the group.
@@ -118,6 +120,7 @@ class CompiledProgram:
     machine: str | None = None
     device_memory: int | None = None
     peak_bytes: int | None = None
+    workspace: int | None = None
     programs: tuple[CompiledProgram, ...] = ()
     group: str | None = None
     first_device: int = 0
@@ -169,6 +172,7 @@ class CompiledProgram:
             "machine": self.machine,
             "device_memory": self.device_memory,
             "peak_bytes": self.peak_bytes,
+            "workspace": self.workspace,
         }
         if self.programs:
             manifest["programs"] = [program.group for program in self.programs]
@@ -205,6 +209,7 @@ class CompiledProgram:
                 manifest.get("machine"),
                 manifest.get("device_memory"),
                 manifest.get("peak_bytes"),
+                manifest.get("workspace"),
                 tuple(CompiledProgram.load(path / str(group)) for group in manifest.get("programs", ())),
                 manifest.get("group"),
                 int(manifest.get("first_device", 0)),

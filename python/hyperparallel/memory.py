@@ -29,7 +29,7 @@ from mlir.passmanager import PassManager
 from hyperparallel import machines
 from hyperparallel.dialects import supernode
 from hyperparallel.errors import CompilationError
-from hyperparallel.pipeline import ENTRY, MLIRError, diagnostics_of, keep_program, reproduction
+from hyperparallel.pipeline import ENTRY, MLIRError, diagnostics_of, keep_program, reproduction, set_workspace
 
 _ALIGNMENT = 64
 _ATTEMPTS = 6
@@ -107,10 +107,22 @@ def parse_size(text: str) -> int:
     Raises:
         ValueError: It is no size; the message says what was expected.
     """
+    size = parse_amount(text)
+    if size < 1:
+        raise ValueError(f"expected a size from one byte to 4EiB but got `{text}`")
+    return size
+
+
+def parse_amount(text: str) -> int:
+    """Bytes of a size, which may be none: ``0``, or as ``parse_size`` takes it.
+
+    Raises:
+        ValueError: It is no size; the message says what was expected.
+    """
     from hyperparallel.machines import units
 
-    size = units.parse(text, units.BYTES)
-    if not 1 <= size < 2**62:
+    size = 0 if text == "0" else units.parse(text, units.BYTES)
+    if not 0 <= size < 2**62:
         raise ValueError(f"expected a size from one byte to 4EiB but got `{text}`")
     return int(size)
 
@@ -158,11 +170,26 @@ def fit_memory(
             break
     if found:
         return min(found, key=lambda plan: plan.figures["step_s"])
+    if lowering == LOWER_TO_DEVICE and "hp.workspace" not in module.operation.attributes:
+        return _fit_without_workspaces(module, capacity, name, placements, recompute)
     refusal = min(refusals, key=lambda error: error.needed or math.inf)
     enough = _find_enough(asked, refusal.needed)
     if enough is not None:
         refusal.message += f"; {enough} bytes are enough"
+    if lowering == LOWER_TO_FRAGMENTS:
+        refusal.message += "; what libraries may use beside operands is in it, and less of it with --workspace"
     raise refusal
+
+
+def _fit_without_workspaces(
+    module: ir.Module, capacity: int, name: str, placements: Mapping[str, str | None] | None, recompute: bool
+) -> MemoryPlan:
+    """A plan for products that do without, as cuBLASLt can: there may be one where there is none with workspaces."""
+    lean = _clone(module)
+    set_workspace(lean, 0)
+    plan = fit_memory(lean, capacity, name, placements, recompute=recompute, lowering=LOWER_TO_DEVICE)
+    told = f"products have no workspace: with one there is no plan for {capacity} bytes"
+    return dataclasses.replace(plan, remarks=(told, *plan.remarks))
 
 
 def _preparations(capacity: int) -> tuple[str, str]:
@@ -421,6 +448,7 @@ __all__ = [
     "TooLittleMemoryError",
     "device_peak",
     "fit_memory",
+    "parse_amount",
     "parse_size",
     "tier_of",
 ]

@@ -73,6 +73,12 @@ def make_synchronous(module: ir.Module) -> None:
     module.operation.attributes["hp.synchronous"] = ir.UnitAttr.get(module.context)
 
 
+def set_workspace(module: ir.Module, size: int) -> None:
+    """Reserve so many bytes for each call of a vendor's library in a program, instead of what its operands take."""
+    kind = ir.IntegerType.get_signless(64, module.context)
+    module.operation.attributes["hp.workspace"] = ir.IntegerAttr.get(kind, size)
+
+
 def parse_program(text: str, name: str, context: ir.Context) -> ir.Module:
     """Parse a program.
 

@@ -69,7 +69,7 @@ def test_heads_share_keys(name: str, mesh: str, tmp_path: Path, capfd: pytest.Ca
     compiled_and_checked(command_of(capfd), name, words, tmp_path / "program")
 
 
-LAYERS = {**LAYERS_IN_HALF, "mixtral_train": 3, "vit_train": 6}
+LAYERS = {**LAYERS_IN_HALF, "llama": 2, "vit": 8, "mixtral": 3, "mixtral_train": 3, "vit_train": 6}
 QUICK = [("gpt2", "2x2"), ("llama", "one"), ("mixtral", "one"), ("gpt2_train", "one")]
 
 

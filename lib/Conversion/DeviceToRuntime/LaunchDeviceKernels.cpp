@@ -97,7 +97,8 @@ static Value toWord(OpBuilder &builder, Location loc, Value value) {
   return value;
 }
 
-/// An operator gets its buffers, and what they are. An upload is the host's.
+/// An operator gets its buffers, and what they are. An upload is the host's,
+/// and of a workspace the back end is told.
 static void callLibrary(func::CallOp call, func::FuncOp function) {
   OpBuilder builder(call);
   RuntimeCallBuilder runtime(builder, call.getLoc());
@@ -113,14 +114,20 @@ static void callLibrary(func::CallOp call, func::FuncOp function) {
     call->erase();
     return;
   }
+  ArrayRef<int64_t> words =
+      function->getAttrOfType<DenseI64ArrayAttr>("hp.words").asArrayRef();
+  if (operation == "workspace") {
+    runtime.call("hp_rt_workspace", {runtime.pointerTo(call.getOperand(0)),
+                                     runtime.i64(words.back())});
+    call->erase();
+    return;
+  }
   Value buffers = runtime.stackWords(call.getNumOperands());
   for (auto [number, operand] : llvm::enumerate(call.getOperands()))
     runtime.storeWord(isa<MemRefType>(operand.getType())
                           ? runtime.pointerTo(operand)
                           : operand,
                       buffers, number);
-  ArrayRef<int64_t> words =
-      function->getAttrOfType<DenseI64ArrayAttr>("hp.words").asArrayRef();
   runtime.call("hp_rt_library",
                {runtime.constantString(operation), buffers,
                 runtime.i64(call.getNumOperands()),
@@ -322,7 +329,8 @@ struct LaunchDeviceKernelsPass
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
       if (!callee || !callee->hasAttr("hp.kernel"))
         continue;
-      if (auto operation = callee->getAttrOfType<StringAttr>("hp.library"))
+      if (auto operation = callee->getAttrOfType<StringAttr>("hp.library");
+          operation && operation != "workspace")
         ++operations[operation];
       launch(call, callee);
       ++numLaunches;

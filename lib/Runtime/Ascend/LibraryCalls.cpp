@@ -143,7 +143,6 @@ hp_status applyOption(Context &context, const char *key, const char *value) {
 
 void forgetProducts(Device &device) {
   std::lock_guard<std::mutex> lock(slotsMutex);
-  ascend::forgetWorkspaces(device);
   const Slots &slots = slotsOf[&device];
   for (const auto *pages : {&slots.pages, &slots.pagesOfSteps})
     for (int32_t *page : *pages)

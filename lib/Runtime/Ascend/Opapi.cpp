@@ -117,40 +117,29 @@ IntArrayHandle *Operands::numbers(const std::vector<int64_t> &values) {
   return made;
 }
 
-namespace {
-std::mutex outgrownMutex;
-/// Workspaces that were too small: captured steps go on using them.
-std::unordered_map<const cuda::Device *, std::vector<void *>> outgrown;
-} // namespace
-
-/// Makes the workspace of the compute stream's operators as large as one wants
-/// it, or twice as large as before: all that were outgrown take less than it.
-static hp_status growWorkspace(cuda::Device &device, uint64_t bytes) {
-  if (bytes <= device.workspaceBytes)
-    return HP_OK;
-  if (device.graphs.isCapturing)
-    return fail(HP_UNIMPLEMENTED, "it needs more workspace than before");
-  cuda::DevicePointer grown = 0;
-  bytes = std::max(bytes, 2 * device.workspaceBytes);
+/// Memory for an operator that wants more than its program reserved, or that
+/// has no program: counted, under the limit, and in the stream's order.
+static hp_status drawWorkspace(cuda::Device &device, cuda::StreamHandle stream,
+                               const char *name, uint64_t bytes, void **out) {
+  bool ofRun = cuda::threadState().device == &device;
+  // The allocator's own alignment is at least that of the books.
+  auto size = static_cast<int64_t>(bytes) + HP_WORKSPACE_ALIGNMENT - 64;
   hp_status status =
-      device.context->driver.check(device.context->driver.alloc(&grown, bytes),
-                                   "allocating the workspace of operators");
-  if (status != HP_OK)
+      ofRun ? takeRunMemory(device, HP_TIER_DEVICE, size, stream, out)
+            : allocateMemory(device, HP_TIER_DEVICE, size, /*ofRun=*/false,
+                             stream, out);
+  if (status == HP_OK)
+    device.stats.allocations += ofRun;
+  if (status != HP_OUT_OF_MEMORY || !ofRun)
     return status;
-  std::lock_guard<std::mutex> lock(outgrownMutex);
-  if (device.workspace)
-    outgrown[&device].push_back(device.workspace);
-  device.workspace = reinterpret_cast<void *>(grown);
-  device.workspaceBytes = bytes;
-  return HP_OK;
-}
-
-void forgetWorkspaces(cuda::Device &device) {
-  std::lock_guard<std::mutex> lock(outgrownMutex);
-  for (void *workspace : outgrown[&device])
-    device.context->driver.free(
-        reinterpret_cast<cuda::DevicePointer>(workspace));
-  outgrown.erase(&device);
+  std::string words = hp_last_error();
+  return fail(status,
+              "operator %s wants a workspace of %lld bytes, but %llu are "
+              "reserved for it, and the device has no more (%s); compile with "
+              "--workspace %lldB",
+              name, static_cast<long long>(bytes),
+              static_cast<unsigned long long>(device.workspaceBytes),
+              words.c_str(), static_cast<long long>(bytes));
 }
 
 hp_status queueOperator(cuda::Device &device, cuda::StreamHandle stream,
@@ -163,27 +152,26 @@ hp_status queueOperator(cuda::Device &device, cuda::StreamHandle stream,
   };
   if (result != Success)
     return report(result);
-  cuda::Driver &driver = device.context->driver;
-  bool isOfStream =
-      workspaceBytes > 0 && stream != device.streams[HP_STREAM_COMPUTE];
-  cuda::DevicePointer ofStream = 0;
-  hp_status status =
-      isOfStream
-          ? driver.check(driver.allocAsync(&ofStream, workspaceBytes, stream),
-                         "allocating the workspace of an operator")
-          : growWorkspace(device, workspaceBytes);
+  void *workspace = nullptr, *drawn = nullptr;
+  hp_status status = HP_OK;
+  if (stream == device.streams[HP_STREAM_COMPUTE] &&
+      workspaceBytes <= device.workspaceBytes)
+    workspace = workspaceBytes > 0 ? device.workspace : nullptr;
+  else if (workspaceBytes > 0)
+    status = drawWorkspace(device, stream, name, workspaceBytes, &drawn);
   if (status != HP_OK)
     return status;
-  result = run(isOfStream           ? reinterpret_cast<void *>(ofStream)
-               : workspaceBytes > 0 ? device.workspace
-                                    : nullptr,
-               workspaceBytes, executor, reinterpret_cast<Handle>(stream));
+  if (drawn)
+    workspace = cuda::alignWorkspace(drawn);
+  result = run(workspace, workspaceBytes, executor,
+               reinterpret_cast<Handle>(stream));
   if (result != Success)
     status = report(result);
-  hp_status freed = isOfStream
-                        ? driver.check(driver.freeAsync(ofStream, stream),
-                                       "freeing the workspace of an operator")
-                        : HP_OK;
+  if (!drawn)
+    return status;
+  hp_status freed = cuda::threadState().device == &device
+                        ? giveRunMemory(device, drawn, stream)
+                        : freeMemory(device, drawn, stream);
   return status == HP_OK ? freed : status;
 }
 

@@ -212,10 +212,9 @@ private:
   bool failed = false;
 };
 
-/// Frees what growWorkspace has left, when a context ends.
-void forgetWorkspaces(cuda::Device &device);
 /// The second step of an operator whose first one returned `result`: the
-/// workspace is the compute stream's, or memory in the order of another one.
+/// workspace is what the program reserved on the compute stream, or, where that
+/// is too little or there is none, memory in the stream's order.
 hp_status queueOperator(cuda::Device &device, cuda::StreamHandle stream,
                         const char *name, int result, uint64_t workspaceBytes,
                         ExecutorHandle *executor, Opapi::Run run);

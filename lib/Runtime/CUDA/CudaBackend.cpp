@@ -251,8 +251,6 @@ void destroyContext(hp_context *handle) {
       driver.streamDestroy(stream.handle);
     for (const auto &entry : device->pinned)
       driver.hostFree(entry.second);
-    if (device->workspace)
-      driver.free(reinterpret_cast<DevicePointer>(device->workspace));
     forgetGroups(*device);
     forgetProducts(*device);
     driver.hostFree(device->assertionWord);

@@ -110,9 +110,7 @@ struct Device {
   std::mutex planMutex;                            ///< guards the two below
   lt::Handle products = nullptr;
   std::unordered_map<std::string, ProductPlan> plans; ///< by kind of product
-  void *workspace = nullptr; ///< of products, outside of the books
-  uint64_t workspaceBytes = 0;
-  int32_t *assertionWord = nullptr; ///< pinned
+  int32_t *assertionWord = nullptr;                   ///< pinned
   /// Kernels that the running program has launched, by the address of the name.
   std::unordered_map<const char *, FunctionHandle> functions;
 
@@ -123,6 +121,9 @@ struct Device {
   hp_entry_fn entry = nullptr;
   hp_device_stats stats = {};
   int64_t meshSize = 1;
+  /// What its program lets products and operators of the compute stream use.
+  void *workspace = nullptr;
+  uint64_t workspaceBytes = 0;
   hp_status status = HP_OK;
   std::string message;
   std::vector<std::unique_ptr<Transfer>> transfers;
@@ -198,6 +199,13 @@ struct Program {
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::mutex mutex;
 };
+
+/// The first address of a piece of memory that operators take.
+inline void *alignWorkspace(void *pointer) {
+  constexpr uintptr_t Mask = HP_WORKSPACE_ALIGNMENT - 1;
+  return reinterpret_cast<void *>(
+      (reinterpret_cast<uintptr_t>(pointer) + Mask) & ~Mask);
+}
 
 /// Makes the device's context the calling thread's.
 hp_status enter(Device &device);

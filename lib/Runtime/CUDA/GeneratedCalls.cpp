@@ -132,6 +132,13 @@ void rtLaunch(const char *name, int64_t blocks, int64_t threads,
                       }));
 }
 
+void rtWorkspace(void *pointer, int64_t bytes) {
+  Device &device = currentDevice();
+  bool isGiven = pointer && bytes > 0;
+  device.workspace = isGiven ? alignWorkspace(pointer) : nullptr;
+  device.workspaceBytes = isGiven ? static_cast<uint64_t>(bytes) : 0;
+}
+
 int32_t *rtAssertionWord() { return currentDevice().assertionWord; }
 
 /// The host waits for everything queued before.
@@ -277,6 +284,7 @@ void *findImport(const char *name) {
       makeImport("hp_rt_assert_fail", rtAssertFail),
       makeImport("hp_rt_matmul", rtMatmul),
       makeImport("hp_rt_launch", rtLaunch),
+      makeImport("hp_rt_workspace", rtWorkspace),
       makeImport("hp_rt_assertion_word", rtAssertionWord),
       makeImport("hp_rt_read", rtRead),
       makeImport("hp_rt_write", rtWrite),

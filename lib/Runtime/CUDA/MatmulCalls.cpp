@@ -22,8 +22,6 @@
 
 namespace hyperparallel::runtime::cuda {
 
-static constexpr size_t WorkspaceBytes = 32 << 20;
-
 static int typeOf(int64_t dtype) {
   switch (dtype) {
   case HP_F16:
@@ -230,7 +228,7 @@ static uint32_t alignmentOf(const void *pointer, int64_t strideBytes) {
 }
 
 static hp_status findPlan(Device &device, const hp_matmul_desc &desc,
-                          int64_t batch, int64_t folded, bool hasWorkspace,
+                          int64_t batch, int64_t folded, size_t workspaceBytes,
                           ProductPlan **out) {
   const CublasLt &products = device.context->products;
   if (!device.products)
@@ -255,14 +253,14 @@ static hp_status findPlan(Device &device, const hp_matmul_desc &desc,
   kind.alpha = kind.beta = 0;
   std::string key(reinterpret_cast<const char *>(&kind), sizeof(kind));
   key.append(reinterpret_cast<const char *>(alignment), sizeof(alignment));
-  key.push_back(hasWorkspace);
+  key.append(reinterpret_cast<const char *>(&workspaceBytes),
+             sizeof(workspaceBytes));
   auto [entry, isNew] = device.plans.try_emplace(std::move(key));
   *out = &entry->second;
   if (!isNew)
     return HP_OK;
-  hp_status status =
-      PlanMaker(device, desc, entry->second)
-          .make(batch, folded, hasWorkspace ? WorkspaceBytes : 0, alignment);
+  hp_status status = PlanMaker(device, desc, entry->second)
+                         .make(batch, folded, workspaceBytes, alignment);
   if (status != HP_OK)
     device.plans.erase(entry);
   return status;
@@ -303,20 +301,14 @@ hp_status multiply(Device &device, const hp_matmul_desc &desc,
     (i < desc.batch_rank - folded ? loops : batch) *= desc.batch[i];
   if (batch * loops == 0)
     return HP_OK;
-  // Only the compute stream may use the workspace: there is one.
-  bool hasWorkspace = stream == device.streams[HP_STREAM_COMPUTE];
-  if (hasWorkspace && !device.workspace) {
-    DevicePointer pointer = 0;
-    status = device.context->driver.check(
-        device.context->driver.alloc(&pointer, WorkspaceBytes),
-        "allocating the workspace of products");
-    if (status != HP_OK)
-      return status;
-    device.workspace = reinterpret_cast<void *>(pointer);
-  }
+  // Programs tell of a workspace of the compute stream. Without one the
+  // library chooses an algorithm that needs none.
+  bool ofProgram = stream == device.streams[HP_STREAM_COMPUTE];
+  void *workspace = ofProgram ? device.workspace : nullptr;
+  size_t workspaceBytes = ofProgram ? device.workspaceBytes : 0;
   ProductPlan *plan = nullptr;
   if (desc.k > 0)
-    status = findPlan(device, desc, batch, folded, hasWorkspace, &plan);
+    status = findPlan(device, desc, batch, folded, workspaceBytes, &plan);
   if (status == HP_OK && plan && desc.bias)
     status = products.check(products.descSet(plan->desc, lt::BiasPointer,
                                              &desc.bias, sizeof(desc.bias)),
@@ -352,13 +344,12 @@ hp_status multiply(Device &device, const hp_matmul_desc &desc,
             stream);
       continue;
     }
-    status = products.check(
-        products.matmul(device.products, plan->desc, scaleA, b, plan->a, a,
-                        plan->b, scaleC, c, plan->c, c, plan->c,
-                        &plan->algorithm.algorithm,
-                        hasWorkspace ? device.workspace : nullptr,
-                        hasWorkspace ? WorkspaceBytes : 0, stream),
-        "multiplying");
+    status =
+        products.check(products.matmul(device.products, plan->desc, scaleA, b,
+                                       plan->a, a, plan->b, scaleC, c, plan->c,
+                                       c, plan->c, &plan->algorithm.algorithm,
+                                       workspace, workspaceBytes, stream),
+                       "multiplying");
   }
   return status;
 }

@@ -41,6 +41,8 @@ hp_status enterProgram(Device &device) {
   if (left == 0)
     device.entry(device.launch.args, device.launch.results);
   threadState() = {};
+  device.workspace = nullptr;
+  device.workspaceBytes = 0;
   return static_cast<hp_status>(left);
 }
 

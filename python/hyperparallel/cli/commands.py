@@ -127,6 +127,7 @@ def compile_command(arguments: argparse.Namespace) -> int:
             weights=weights,
             progress=talk.begin,
             device_memory=arguments.device_memory,
+            workspace=arguments.workspace,
         )
     talk.end()
     kernels = kernel_report(program)
@@ -148,6 +149,7 @@ def compile_command(arguments: argparse.Namespace) -> int:
                 "machine": program.machine,
                 "device_memory": program.device_memory,
                 "peak_bytes": program.peak_bytes,
+                "workspace": program.workspace,
                 "seconds": {**talk.seconds, **program.seconds},
             }
         )

@@ -44,6 +44,11 @@ def kernel_summary(name: str, report: Mapping[str, Any]) -> list[str]:
     ]
     lines.extend(f"  {count} products: {told}" for told, count in report.get("epilogues", {}).items())
     lines.extend(f"  {count} attention: {told}" for told, count in report.get("attention", {}).items())
+    if workspace := report.get("workspace"):
+        lines.append(
+            f"  workspaces of {workspace['calls']} calls of libraries, of at most {workspace['bytes']} bytes: "
+            f"{workspace['because']}"
+        )
     by_architecture: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     by_core: Counter[str] = Counter()
     for kernel in report["kernels"]:

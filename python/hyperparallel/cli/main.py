@@ -66,9 +66,10 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     except OSError as error:
         # A path of the user's that cannot be: too long, below a file, not allowed, on a full disk.
-        if error.errno not in _REFUSED or error.filename is None:
+        # A write says which file it was less often than that the disk is full.
+        if error.errno not in _REFUSED or (error.filename is None and error.errno != errno.ENOSPC):
             return _defect()
-        print(f"hp: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"hp: error: {error.filename or 'writing'}: {error.strerror}", file=sys.stderr)
         return _FAULT_OF_INPUT
     except KeyboardInterrupt:
         print("hp: interrupted", file=sys.stderr)
@@ -141,6 +142,13 @@ def _parser() -> argparse.ArgumentParser:
         "--soc",
         metavar="CHIP",
         help="the chip for the target ascend, as Ascend's compiler spells it (default Ascend910B1)",
+    )
+    verb.add_argument(
+        "--workspace",
+        type=_amount,
+        metavar="SIZE",
+        help="memory that each call of a vendor's library may use beside its operands, such as 16MiB, or 0, with the "
+        "targets cuda and ascend (default what the operands and results of the call take, at most 32MiB)",
     )
     verb.add_argument(
         "--steps",
@@ -256,6 +264,15 @@ def _memory_option(verb: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="memory of each device, such as 2GiB: what does not fit lives in the tiers below and is fetched in time",
     )
+
+
+def _amount(text: str) -> int:
+    from hyperparallel.memory import parse_amount
+
+    try:
+        return parse_amount(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _size(text: str) -> int:

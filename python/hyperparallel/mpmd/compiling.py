@@ -223,6 +223,7 @@ def compile_groups(
     progress: Progress | None = None,
     threads: int = 0,
     device_memory: int | None = None,
+    workspace: int | None = None,
     overlap: bool = True,
 ) -> CompiledProgram:
     """Compile a model for groups of devices. The arguments are those of ``compile_model``.
@@ -274,6 +275,7 @@ def compile_groups(
                 limits.get(program.name),
                 progress,
                 architectures,
+                workspace=workspace,
             )
             one = dataclasses.replace(one, group=program.name, first_device=plan.groups.first_device(program.name))
             one.write_manifest(own)
@@ -294,6 +296,7 @@ def compile_groups(
             machine=None if described is None else described.name,
             device_memory=max(limits.values()) if len(limits) == len(programs) else None,
             peak_bytes=max((one.peak_bytes or 0 for one in compiled), default=0) or None,
+            workspace=max((one.workspace for one in compiled if one.workspace is not None), default=None),
             programs=tuple(compiled),
         )
         whole.write_manifest(made)

@@ -4,7 +4,8 @@
 // NOT NVIDIA's library: libhp_fake_cublaslt.so answers the functions that the
 // back end uses, on the CPU, over the fake driver (FakeCuda.h). Columns-major
 // products with a batch, a bias and RELU or tanh-GELU; sums are in f32 for
-// everything but f64. Layouts, alignments and the workspace are checked.
+// everything but f64. Layouts and alignments are checked. The heuristic wants
+// all of the workspace that it may have; nothing else may be there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -166,7 +167,8 @@ int refuse(const std::string &what) {
 }
 
 /// Notes what a product touches of a matrix: every column.
-int touch(void *stream, const void *base, const Layout &layout, bool writes) {
+int touch(void *stream, const fakes::Workspace &workspace, const void *base,
+          const Layout &layout, bool writes) {
   for (int32_t batch = 0; batch < layout.batch; ++batch) {
     auto begin =
         reinterpret_cast<uint64_t>(base) +
@@ -175,13 +177,14 @@ int touch(void *stream, const void *base, const Layout &layout, bool writes) {
     uint64_t columns = isDense ? 1 : layout.columns;
     uint64_t bytes =
         layout.rows * sizeOf(layout.type) * (isDense ? layout.columns : 1);
-    for (uint64_t column = 0; column < columns; ++column)
-      if (int fault = hp_fake_cuda_access(
-              stream,
-              begin + column * static_cast<uint64_t>(layout.ld) *
-                          sizeOf(layout.type),
-              bytes, writes))
+    for (uint64_t column = 0; column < columns; ++column) {
+      uint64_t at = begin + column * static_cast<uint64_t>(layout.ld) *
+                                static_cast<uint64_t>(sizeOf(layout.type));
+      if (workspace.meets(at, bytes))
+        return refuse("an operand of a product lies in its workspace");
+      if (int fault = hp_fake_cuda_access(stream, at, bytes, writes))
         return fault;
+    }
   }
   return 0;
 }
@@ -317,23 +320,25 @@ static int runProduct(void *stream, const Product &product) {
   const auto &[desc, a, layoutA, b, layoutB, d, layoutC, scaleA, scaleC,
                workspace, workspaceBytes] = product;
   bool isDouble = desc.compute == lt::Compute64F;
+  fakes::Workspace own(workspace, workspaceBytes);
   int fault = hp_fake_cuda_begin(stream, "a product of cuBLASLt");
   if (!fault)
-    fault = touch(stream, a, layoutA, false);
+    fault = touch(stream, own, a, layoutA, false);
   if (!fault)
-    fault = touch(stream, b, layoutB, false);
+    fault = touch(stream, own, b, layoutB, false);
   if (!fault && scaleC != 0)
-    fault = touch(stream, d, layoutC, false);
+    fault = touch(stream, own, d, layoutC, false);
   if (!fault && desc.bias && (desc.epilogue & lt::EpilogueBias))
     fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(desc.bias),
                                 layoutC.rows * sizeOf(layoutC.type), 0);
   if (!fault)
-    fault = touch(stream, d, layoutC, true);
+    fault = touch(stream, own, d, layoutC, true);
   if (!fault && workspaceBytes)
     fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(workspace),
                                 workspaceBytes, 1);
   if (fault)
     return ExecutionFailed;
+  own.fill();
   for (int32_t i = 0; i < layoutC.batch; ++i) {
     auto part = [&](const void *base, const Layout &layout) {
       return static_cast<const char *>(base) +
@@ -348,7 +353,8 @@ static int runProduct(void *stream, const Product &product) {
                       part(b, layoutB), layoutB, to, to, layoutC);
   }
   hp_fake_cuda_end(stream);
-  return Success;
+  return own.isIntact() ? Success
+                        : refuse("a product wrote to its own workspace");
 }
 
 FAKE int cublasLtMatmul(void *handle, void *descHandle, const void *alpha,
@@ -372,6 +378,8 @@ FAKE int cublasLtMatmul(void *handle, void *descHandle, const void *alpha,
   if (workspaceBytes < promise.workspace || (promise.workspace && !workspace))
     return refuse("the algorithm needs a workspace of " +
                   std::to_string(promise.workspace) + " bytes");
+  if (reinterpret_cast<uint64_t>(workspace) % 256 != 0)
+    return refuse("a workspace that is not aligned to 256 bytes");
   const void *pointers[4] = {a, b, c, d};
   for (int i = 0; i < 4; ++i)
     if (reinterpret_cast<uint64_t>(pointers[i]) % promise.alignment[i] != 0)

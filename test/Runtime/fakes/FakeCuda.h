@@ -28,7 +28,39 @@
 #define HYPERPARALLEL_TEST_RUNTIME_FAKES_FAKECUDA_H
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
+
+namespace fakes {
+/// What a call of a library may use for itself while it runs: it is full of
+/// bytes 0xff from the beginning on, so that whoever else had something there
+/// finds no number, and must be so at the end.
+class Workspace {
+public:
+  Workspace(void *at, uint64_t size)
+      : at(static_cast<unsigned char *>(at)), size(size) {}
+  uint64_t begin() const { return reinterpret_cast<uint64_t>(at); }
+  /// Whether it shares a byte with what the call reads or writes.
+  bool meets(uint64_t address, uint64_t bytes) const {
+    return size > 0 && address < begin() + size && begin() < address + bytes;
+  }
+  void fill() const {
+    if (size > 0)
+      std::memset(at, 0xff, size);
+  }
+  /// Whether nobody wrote to it since.
+  bool isIntact() const {
+    for (uint64_t i = 0; i < size; ++i)
+      if (at[i] != 0xff)
+        return false;
+    return true;
+  }
+
+private:
+  unsigned char *at;
+  uint64_t size;
+};
+} // namespace fakes
 
 extern "C" {
 /// Keeps the work of a library for a stream that is being captured, and says so

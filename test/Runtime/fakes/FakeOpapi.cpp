@@ -5,7 +5,9 @@
 // libopapi.so that the back end uses, on the CPU, over the fake runtime
 // (FakeAscendCL.cpp). It checks shapes, element types, that tensors live until
 // the second step, that each executor is run once and with the workspace that
-// it asked for, and what is read and written when. Sums are in f32.
+// it asked for, where nothing else is, and what is read and written when. Sums
+// are in f32. HP_FAKE_ASCEND_WORKSPACE=aclnnName=BYTES has one of them want so
+// many bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +16,7 @@
 #include "test/Runtime/fakes/FakeCuda.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -137,7 +140,8 @@ bool broadcasts(const TensorHandle &from, const std::vector<int64_t> &to) {
 }
 
 /// Notes what is touched: runs of neighbours, one by one.
-static int touch(void *stream, const TensorHandle &tensor, bool writes) {
+static int touch(void *stream, const Workspace &workspace,
+                 const TensorHandle &tensor, bool writes) {
   std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
   for (size_t i = 0; i < tensor.sizes.size(); ++i) {
     if (tensor.sizes[i] == 0)
@@ -159,12 +163,30 @@ static int touch(void *stream, const TensorHandle &tensor, bool writes) {
     for (size_t i = 0; i < index.size(); ++i)
       offset += index[i] * dims[inner + i].first;
     int64_t bytes = sizeOf(tensor.type);
+    auto at = reinterpret_cast<uint64_t>(tensor.data + offset * bytes);
+    auto size = static_cast<uint64_t>(length * bytes);
+    if (!fault && workspace.meets(at, size))
+      fault = refuse("a tensor of an operator lies in its workspace");
     if (!fault)
-      fault = hp_fake_cuda_access(
-          stream, reinterpret_cast<uint64_t>(tensor.data + offset * bytes),
-          static_cast<uint64_t>(length * bytes), writes);
+      fault = hp_fake_cuda_access(stream, at, size, writes);
   });
   return fault;
+}
+
+uint64_t denseBytes(const TensorHandle &tensor) {
+  int64_t count = 1;
+  for (int64_t size : tensor.sizes)
+    count *= size;
+  return static_cast<uint64_t>(count * sizeOf(tensor.type));
+}
+
+/// What HP_FAKE_ASCEND_WORKSPACE has the operator want, if it is about it.
+static uint64_t wantedBytes(const std::string &name, uint64_t usual) {
+  const char *set = std::getenv("HP_FAKE_ASCEND_WORKSPACE");
+  std::string words = set ? set : "";
+  return words.rfind(name + "=", 0) == 0
+             ? std::strtoull(words.c_str() + name.size() + 1, nullptr, 10)
+             : usual;
 }
 
 int plan(const char *name, uint64_t workspace,
@@ -172,6 +194,11 @@ int plan(const char *name, uint64_t workspace,
          std::vector<const TensorHandle *> writes,
          std::function<std::string()> work, uint64_t *size,
          ExecutorHandle **out) {
+  uint64_t all = 0;
+  for (const auto *tensors : {&reads, &writes})
+    for (const TensorHandle *tensor : *tensors)
+      all += denseBytes(*tensor);
+  workspace = wantedBytes(name, std::min(workspace, all));
   std::lock_guard<std::mutex> lock(mutex);
   *size = workspace;
   *out = new ExecutorHandle{name, workspace, std::move(reads),
@@ -192,19 +219,25 @@ static void keep(const T *handle) {
 
 static int perform(const char *name, void *workspace,
                    const ExecutorHandle &executor, void *stream) {
+  Workspace own(workspace, executor.workspace);
   int fault = hp_fake_cuda_begin(stream, name);
+  if (!fault && own.begin() % HP_WORKSPACE_ALIGNMENT != 0)
+    fault = refuse("a workspace that is not aligned to 512 bytes");
   if (!fault && executor.workspace > 0)
     fault = hp_fake_cuda_access(stream, reinterpret_cast<uint64_t>(workspace),
                                 executor.workspace, 1);
   for (const TensorHandle *tensor : executor.reads)
     if (!fault)
-      fault = touch(stream, *tensor, false);
+      fault = touch(stream, own, *tensor, false);
   for (const TensorHandle *tensor : executor.writes)
     if (!fault)
-      fault = touch(stream, *tensor, true);
+      fault = touch(stream, own, *tensor, true);
   if (fault)
     return Failed;
+  own.fill();
   std::string wrong = executor.work();
+  if (wrong.empty() && !own.isIntact())
+    wrong = "it wrote to its own workspace";
   return wrong.empty() ? 0 : refuse(std::string(name) + ": " + wrong);
 }
 
@@ -329,7 +362,7 @@ int planProduct(const char *name, size_t rank, const TensorHandle *a,
   if (added)
     reads.push_back(added);
   return plan(
-      name, 4096, reads, {out},
+      name, denseBytes(*a) + denseBytes(*b), reads, {out},
       [=] {
         return multiply(a, b, added, static_cast<float>(beta),
                         static_cast<float>(alpha), out);

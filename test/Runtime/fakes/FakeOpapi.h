@@ -62,7 +62,11 @@ char *placeOf(const TensorHandle &tensor, const Index &index);
 void forEach(const std::vector<int64_t> &sizes,
              const std::function<void(const Index &)> &visit);
 bool broadcasts(const TensorHandle &from, const std::vector<int64_t> &to);
-/// The first step of an operator: `work` says what is wrong, or nothing.
+/// Bytes of its elements, one after the other.
+uint64_t denseBytes(const TensorHandle &tensor);
+/// The first step of an operator: `work` says what is wrong, or nothing. It
+/// wants so much workspace, but no more than its tensors take; products, which
+/// put their operands in another order, as much as these take.
 int plan(const char *name, uint64_t workspace,
          std::vector<const TensorHandle *> reads,
          std::vector<const TensorHandle *> writes,

@@ -4,6 +4,7 @@ written."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -225,6 +226,19 @@ def test_numbers_and_names_out_of_range(hp: Callable[..., Any], words: tuple[str
     outcome = hp(*words)
     assert outcome.status == 2
     assert message in outcome.err
+
+
+def test_a_full_disk_is_no_defect(
+    hp: Callable[..., Any], model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    outcome = hp("compile", model_dir, "--preset", "fsdp", "--mesh", "dp=2", "-o", tmp_path / "program")
+    assert outcome.status == 1, outcome.err
+    assert "No space left" in outcome.err
+    assert not (tmp_path / "program").exists()
 
 
 @pytest.mark.parametrize("verb", ["report", "machine check", "import-trace -o t.mlir"])
