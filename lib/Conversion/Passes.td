@@ -194,6 +194,11 @@ def ExpandMath : Pass<"hp-expand-math"> {
     of the true value; a loop of them is vectorised as any other arithmetic. f64
     and the rarer functions stay calls of the C library.
   }];
+  let options = [
+    Option<"extrema", "extrema", "bool", "false",
+           "Make maximumf and minimumf intrinsics of LLVM, of which rows are "
+           "vectorised">
+  ];
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Ops replaced">
   ];

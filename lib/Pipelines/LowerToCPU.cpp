@@ -132,7 +132,9 @@ void addBufferPasses(OpPassManager &manager, KernelKind kernels) {
 void addLoopPasses(OpPassManager &manager) {
   manager.addPass(createConvertContractionsToRuntime());
   manager.addPass(math::createMathExtendToSupportedTypes());
-  manager.addPass(createExpandMath());
+  ExpandMathOptions expandMath;
+  expandMath.extrema = true;
+  manager.addPass(createExpandMath(expandMath));
   arith::ArithEmulateUnsupportedFloatsOptions floats;
   floats.sourceTypeStrs = {"bf16"};
   floats.targetTypeStr = "f32";

@@ -22,6 +22,11 @@
 // f64 stays with the C library, and so do the rarer functions. Roundings that
 // x86 lacks an instruction for are expanded too.
 //
+// With `extrema`, maximumf and minimumf of f32 and f64 become LLVM's
+// intrinsics. In what arith-expand makes of them (comparisons and selections)
+// the loop vectoriser sees no reduction, and the maximum of a row stays a
+// chain.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MathToPolynomials/ScalarBuilder.h"
@@ -353,6 +358,12 @@ static Value expand(OpBuilder &builder, Operation *op) {
   auto type = dyn_cast<FloatType>(op->getResult(0).getType());
   if (!type || !(type.isF32() || type.isF64()))
     return {};
+  if (isa<arith::MaximumFOp>(op))
+    return LLVM::MaximumOp::create(builder, op->getLoc(), op->getOperand(0),
+                                   op->getOperand(1));
+  if (isa<arith::MinimumFOp>(op))
+    return LLVM::MinimumOp::create(builder, op->getLoc(), op->getOperand(0),
+                                   op->getOperand(1));
   ScalarBuilder s(builder, op->getLoc(), type);
   if (auto pow = dyn_cast<math::PowFOp>(op)) {
     FloatAttr exponent;
@@ -400,10 +411,13 @@ static Value expand(OpBuilder &builder, Operation *op) {
 
 namespace {
 struct ExpandMathPass : impl::ExpandMathBase<ExpandMathPass> {
+  using ExpandMathBase::ExpandMathBase;
+
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa<math::MathDialect>(op->getDialect()))
+      if (isa<math::MathDialect>(op->getDialect()) ||
+          (extrema && isa<arith::MaximumFOp, arith::MinimumFOp>(op)))
         ops.push_back(op);
     });
     for (Operation *op : ops) {

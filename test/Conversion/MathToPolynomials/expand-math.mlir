@@ -1,5 +1,6 @@
 // Elementary functions of f32 become arithmetic without branches or calls; f64 stays with the C library.
 // RUN: hp-opt %s --hp-expand-math | FileCheck %s
+// RUN: hp-opt %s --hp-expand-math=extrema | FileCheck %s --check-prefix=EXTREMA
 
 // CHECK-LABEL: func.func @exp
 func.func @exp(%x: f32) -> f32 {
@@ -42,4 +43,19 @@ func.func @double(%x: f64) -> f64 {
   // CHECK: math.exp
   %y = math.exp %x : f64
   return %y : f64
+}
+
+// Where asked for, maxima are what LLVM makes reductions of; those of types that are emulated stay.
+// CHECK-LABEL: func.func @extrema
+// EXTREMA-LABEL: func.func @extrema
+func.func @extrema(%x: f32, %y: f32, %a: f64, %b: f64, %h: bf16) -> (f32, f64, bf16) {
+  // CHECK: arith.maximumf
+  // EXTREMA: llvm.intr.maximum(%{{.*}}, %{{.*}}) : (f32, f32) -> f32
+  %0 = arith.maximumf %x, %y : f32
+  // CHECK: arith.minimumf
+  // EXTREMA: llvm.intr.minimum(%{{.*}}, %{{.*}}) : (f64, f64) -> f64
+  %1 = arith.minimumf %a, %b : f64
+  // EXTREMA: arith.maximumf
+  %2 = arith.maximumf %h, %h : bf16
+  return %0, %1, %2 : f32, f64, bf16
 }

@@ -260,6 +260,69 @@ def test_reductions_along_either_dimension(execute: Execute, order: tuple[int, i
     np.testing.assert_allclose(got, x.sum(order[1]) + init, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("element", ["f32", "f64", "f16", "bf16"])
+@pytest.mark.parametrize(
+    ("op", "reference", "init"), [("maximumf", np.max, -np.inf), ("minimumf", np.min, np.inf)], ids=["max", "min"]
+)
+def test_extrema_of_rows(execute: Execute, op: str, reference: Any, init: float, element: str) -> None:
+    """Of any length, wherever they are; NaN is the maximum and the minimum of all, and 0 is more than -0."""
+    rows, columns = 40, 67
+    bits = {"f32": 32, "f64": 64, "f16": 16, "bf16": 16}[element]
+    first = {"f32": "0x7F800000", "f64": "0x7FF0000000000000", "f16": "0x7C00", "bf16": "0x7F80"}[element]
+    if init < 0:
+        first = f"0x{int(first, 16) | 1 << (bits - 1):X}"
+    values = numbers(rows, columns)
+    values[3, 11], values[4, 66], values[5, :] = np.nan, np.inf, -np.inf
+    values[6, :], values[6, 40] = -0.0, 0.0
+    values[7, :], values[7, 41] = 0.0, -0.0
+    text = f"""
+    func.func @main(%x: tensor<{rows}x{columns}xf32>) -> tensor<{rows}xf32> {{
+      %i = arith.constant {first} : {element}
+      %e = tensor.empty() : tensor<{rows}x{columns}x{element}>
+      %c = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+          iterator_types = ["parallel", "parallel"]}}
+        ins(%x : tensor<{rows}x{columns}xf32>) outs(%e : tensor<{rows}x{columns}x{element}>) {{
+      ^bb0(%a: f32, %o: {element}):
+        %t = CAST
+        linalg.yield %t : {element}
+      }} -> tensor<{rows}x{columns}x{element}>
+      %r = tensor.empty() : tensor<{rows}x{element}>
+      %f = linalg.fill ins(%i : {element}) outs(%r : tensor<{rows}x{element}>) -> tensor<{rows}x{element}>
+      %m = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+          iterator_types = ["parallel", "reduction"]}}
+        ins(%c : tensor<{rows}x{columns}x{element}>) outs(%f : tensor<{rows}x{element}>) {{
+      ^bb0(%a: {element}, %o: {element}):
+        %t = arith.{op} %a, %o : {element}
+        linalg.yield %t : {element}
+      }} -> tensor<{rows}x{element}>
+      %w = tensor.empty() : tensor<{rows}xf32>
+      %d = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]}}
+        ins(%m : tensor<{rows}x{element}>) outs(%w : tensor<{rows}xf32>) {{
+      ^bb0(%a: {element}, %o: f32):
+        %t = BACK
+        linalg.yield %t : f32
+      }} -> tensor<{rows}xf32>
+      return %d : tensor<{rows}xf32>
+    }}"""
+    casts = {
+        "f32": ("arith.addf %a, %a : f32", "arith.addf %a, %a : f32"),
+        "f64": ("arith.extf %a : f32 to f64", "arith.truncf %a : f64 to f32"),
+        "f16": ("arith.truncf %a : f32 to f16", "arith.extf %a : f16 to f32"),
+        "bf16": ("arith.truncf %a : f32 to bf16", "arith.extf %a : bf16 to f32"),
+    }
+    there, back = casts[element]
+    (found,) = execute(text.replace("CAST", there).replace("BACK", back), values)
+    wanted = reference(values, axis=1)
+    if element == "f32":
+        wanted = 4 * wanted
+    assert np.isnan(found[3])
+    np.testing.assert_allclose(found, wanted, rtol={"f16": 1e-3, "bf16": 1e-2}.get(element, 0))
+    # As IEEE 754 has it; what is emulated may take either zero.
+    if element in ("f32", "f64"):
+        assert np.signbit(found[[6, 7]]).tolist() == ([False, False] if op == "maximumf" else [True, True])
+
+
 def test_argmax_takes_the_first(execute: Execute) -> None:
     """Two results at once; of equal values the first counts."""
     x = numbers(6, 41)
