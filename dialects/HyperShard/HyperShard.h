@@ -55,6 +55,10 @@ ShardingAttr getSharding(Value value);
 void setSharding(Value value, ShardingAttr sharding);
 /// Hangs shardings on all results of an op; null for one that is no tensor.
 void setResultShardings(Operation *op, ArrayRef<ShardingAttr> shardings);
+/// What a function says of an argument or result (null: nothing), with this
+/// sharding. Set all of a function at once: each list that there was for a
+/// while stays in memory.
+DictionaryAttr withSharding(DictionaryAttr attrs, ShardingAttr sharding);
 
 } // namespace mlir::hyperparallel::hypershard
 

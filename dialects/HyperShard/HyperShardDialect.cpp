@@ -92,6 +92,13 @@ void hypershard::setResultShardings(Operation *op,
   op->setDiscardableAttr(kSharding, ArrayAttr::get(op->getContext(), attrs));
 }
 
+DictionaryAttr hypershard::withSharding(DictionaryAttr attrs,
+                                        ShardingAttr sharding) {
+  NamedAttrList list(attrs ? attrs.getValue() : ArrayRef<NamedAttribute>());
+  list.set(kSharding, sharding);
+  return list.getDictionary(sharding.getContext());
+}
+
 //===----------------------------------------------------------------------===//
 // Verification of discardable attributes
 //===----------------------------------------------------------------------===//

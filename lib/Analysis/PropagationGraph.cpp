@@ -256,14 +256,6 @@ void PropagationGraph::writeEdgesWithoutHome() {
   }
 }
 
-/// What a function says of an argument or result, with this sharding.
-static DictionaryAttr withSharding(DictionaryAttr attrs,
-                                   ShardingAttr sharding) {
-  NamedAttrList list(attrs ? attrs.getValue() : ArrayRef<NamedAttribute>());
-  list.set(HyperShardDialect::kShardingAttrName, sharding);
-  return list.getDictionary(sharding.getContext());
-}
-
 void PropagationGraph::writeShardings() {
   for (auto [value, id] : tensors) {
     if (isa<BlockArgument>(value))
@@ -280,8 +272,7 @@ void PropagationGraph::writeShardings() {
                                          : ShardingAttr());
     hypershard::setResultShardings(op, shardings);
   }
-  // Arguments are set at once, and results: each list that there was for a
-  // while stays in memory.
+  // Of each function at once (see withSharding).
   module.walk([&](FunctionOpInterface function) {
     if (function.isExternal())
       return;
@@ -292,7 +283,8 @@ void PropagationGraph::writeShardings() {
       auto it = ids.find(argument);
       if (it == ids.end())
         continue;
-      attrs.back() = withSharding(attrs.back(), shardingOf(it->second));
+      attrs.back() =
+          hypershard::withSharding(attrs.back(), shardingOf(it->second));
       isChanged = true;
     }
     if (isChanged)
@@ -311,7 +303,7 @@ void PropagationGraph::writeShardings() {
       // What is updated stays as it is laid out.
       unsigned id =
           updated[i] ? ids[function.getArgument(*updated[i])] : it->second;
-      attrs.back() = withSharding(attrs.back(), shardingOf(id));
+      attrs.back() = hypershard::withSharding(attrs.back(), shardingOf(id));
     }
     if (!attrs.empty())
       function.setAllResultAttrs(attrs);

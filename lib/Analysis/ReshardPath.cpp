@@ -6,8 +6,8 @@
 //    to the head that both layouts share, slice. It always exists, bounds the
 //    search, and is what a remark names as refused.
 // 3. Cut the axes of both layouts into common atoms, and search the
-// arrangements
-//    of atoms (ReshardSearch.cpp) in the largest space that the budget allows:
+//    arrangements of atoms (ReshardSearch.cpp) in the largest space that the
+//    budget allows:
 //      a. atoms of prime size, all dimensions as stops on the way;
 //      b. common atoms, all dimensions;
 //      c. as b, with the common head of every dimension held fixed;

@@ -12,8 +12,7 @@
 //   5. scatter     atoms go from the partial sum to the tail of a dimension
 //   6. rename      copies become terms of a partial max, min, and, or, avg
 //   7. permute     to any arrangement with as many shards in every dimension
-//   and
-//                  in the partial sum
+//                  and in the partial sum
 // Where blocks do not nest (`blocksNest`), 1, 2, 3 and 5 exist only for all the
 // atoms of a dimension at once.
 //

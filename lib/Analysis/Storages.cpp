@@ -3,9 +3,8 @@
 //===----------------------------------------------------------------------===//
 // One walk over a block, in order:
 //   1. an op that starts no kernel and no task (CostOpInterface: it is free)
-//   and
-//      takes a tensor is a view: its results are in the storage of its first
-//      tensor operand; a task of no seconds is none;
+//      and takes a tensor is a view: its results are in the storage of its
+//      first tensor operand; a task of no seconds is none;
 //   2. an op that has nothing but scalars and declarations (an empty tensor, a
 //      fill) is a declaration: it takes no memory, each of its uses has its
 //      own;

@@ -6,19 +6,16 @@
 //
 //  1. `linalg.index` counts from the first iteration of this device.
 //  2. A split reduction adds `outs` once: on device 0 of the group it is what
-//  it
-//     was, elsewhere the neutral element (max, min, and, or: the same value
+//     it was, elsewhere the neutral element (max, min, and, or: the same value
 //     again changes nothing).
 //  3. Where a split does not divide, the last devices iterate over padding.
 //     - A reduction must not count it: a contraction gets zeros for both
-//     operands
-//       there, so that it stays what it is; other bodies keep the accumulator.
+//       operands there, so that it stays what it is; other bodies keep the
+//       accumulator.
 //     - It must not trap: divisors become 1, positions of captured tensors 0,
-//     and
-//       assertions hold.
+//       and assertions hold.
 //  4. Captured tensors are read at local positions. Where the position is data
-//  and
-//     the tensor is split along it, what other devices hold reads as zero.
+//     and the tensor is split along it, what other devices hold reads as zero.
 //
 // Cost: linear in the size of the op and its body.
 //===----------------------------------------------------------------------===//

@@ -4,9 +4,9 @@
 //   1. Buffers are placed one after the other, in several orders, each into the
 //      smallest hole that the buffers placed before leave it, or the lowest.
 //   2. If none reaches the largest sum of live sizes, the buffers that live
-//   when
-//      it is nearly reached are placed alone, many times: the first that sticks
-//      out moves forward in the order. The others follow around the best of it.
+//      when it is nearly reached are placed alone, many times: the first that
+//      sticks out moves forward in the order. The others follow around the best
+//      of it.
 //   3. If that is not enough and the caller asks for it, an exact search looks
 //      for the goal (ArenaSearch.cpp).
 //

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // 1. Gaps are sorted. A gap is chosen if some slot in its window holds more
-// than
-//    the capacity; small gaps are tried after all others.
+//    than the capacity; small gaps are tried after all others.
 // 2. Chosen gaps that turn out not to be needed are given up, the last first.
 //
 // Cost: O(gaps log gaps).

@@ -4,9 +4,8 @@
 // Against a clock (when each slot is expected):
 //
 //   1. Copies out queue on their link as soon as their gap begins, or are
-//   issued
-//      later, if another order lets others go first. `freed` is the first slot
-//      that is reached after the copy has ended.
+//      issued later, if another order lets others go first. `freed` is the
+//      first slot that is reached after the copy has ended.
 //   2. Copies in queue backwards from the uses that end the gaps, as late as
 //      possible. `fetched` is the last slot that is taken before the copy must
 //      begin.

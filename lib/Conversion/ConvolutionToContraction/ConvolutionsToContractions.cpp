@@ -8,10 +8,9 @@
 // dilations and groups:
 //
 //   1. The image is gathered to patches: a tensor with a dimension for every
-//   loop
-//      that the image's indexing map uses. With stride 1 the image loops come
-//      last, else the filter loops do: what is contiguous in the image stays
-//      so.
+//      loop that the image's indexing map uses. With stride 1 the image loops
+//      come last, else the filter loops do: what is contiguous in the image
+//      stays so.
 //   2. The convolution becomes the same loops over patches, which index every
 //      operand plainly: a contraction, which the runtime's matmul computes.
 //

@@ -15,8 +15,7 @@
 //      hp_rt_send_blocks or hp_rt_recv_blocks with the route as a constant
 //      table, the same for all devices of the group.
 //   2. Ranks of the peer become ordinals: the first device of its group, and
-//   the
-//      place in its mesh.
+//      the place in its mesh.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,8 +12,7 @@
 //      pointers and calls hp_rt_*; equal collectives share it. Pointers thus
 //      never escape the sight of bufferization and deallocation.
 //   2. A started collective returns the runtime's future; `done` reads the
-//   operand
-//      once more, so that nothing writes to it or frees it in between.
+//      operand once more, so that nothing writes to it or frees it in between.
 //      A collective's function says on which stream its calls may run: one for
 //      each axis of the mesh that is the outermost of a group, since groups
 //      along different axes use different parts of the network.

@@ -9,11 +9,9 @@
 //
 //   1. matmul-like named ops become linalg.generic;
 //   2. an operand that is a permuted or broadcast copy is replaced by the
-//   copy's
-//      source, its indexing map composed with the copy's;
+//      copy's source, its indexing map composed with the copy's;
 //   3. an operand that is a collapse_shape of such a copy (heads and batch,
-//   say)
-//      makes the contraction iterate over the separate dimensions;
+//      say) makes the contraction iterate over the separate dimensions;
 //   4. a permuted copy of a contraction's only use moves into its result map
 //      (also across an expand_shape).
 //

@@ -12,8 +12,8 @@
 //     (constants, broadcasts, casts): kernels later share its rows in cache;
 //   - nothing goes into a contraction, which the runtime's matmul will do;
 //   - what takes more memory than it makes (a term that is added to a sum) is
-//   not
-//     put off beyond a call: all terms would be kept until the last is there;
+//     not put off beyond a call: all terms would be kept until the last is
+//     there;
 //   - reshapes move out of elementwise chains, so that these meet.
 //
 //===----------------------------------------------------------------------===//

@@ -15,9 +15,8 @@
 //
 //   1. Nobody else may read what is in between.
 //   2. Heads may be cut from the batch, or from each other, in one op and not
-//   in
-//      the next: the loops are the pieces that all of the matrices are made of,
-//      and operands get a dimension for each.
+//      in the next: the loops are the pieces that all of the matrices are made
+//      of, and operands get a dimension for each.
 //   3. What is added to the scores becomes an op of its own, over the loops
 //      that it depends on; if it is an operand as it is, nothing is made.
 //   4. The back end's call must have the element type and the widths

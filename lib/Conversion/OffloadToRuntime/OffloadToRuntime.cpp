@@ -9,14 +9,12 @@
 //   bufferization turns into memory spaces.
 //
 //   1. A copy becomes a call of a private function of two buffers: the
-//   source's,
-//      and a fresh one in the tier of the target. The function takes the
-//      pointers and starts the copy; equal types share it.
-//      The source of a prefetch may be a contiguous slice: the function is
-//      given the whole buffer and the place in it.
+//      source's, and a fresh one in the tier of the target. The function takes
+//      the pointers and starts the copy; equal types share it. The source of a
+//      prefetch may be a contiguous slice: the function is given the whole
+//      buffer and the place in it.
 //   2. `wait` hands both buffers to another function, so that neither is
-//   written
-//      or freed before the copy has ended.
+//      written or freed before the copy has ended.
 //   3. What is stored to be an argument's next value (`hp.updates`) goes where
 //      the argument is, if nothing fetches the old one afterwards. What makes
 //      it from what was fetched of the argument may write over that: it is

@@ -19,9 +19,8 @@
 //
 // Cost: linear in ops.
 // Limits: what is freed on a condition counts as kept, so that loops which
-// carry
-//   buffers have an upper bound. Allocations of dynamic shape, and loops of
-//   that kind without a constant number of iterations, have no static peak:
+//   carry buffers have an upper bound. Allocations of dynamic shape, and loops
+//   of that kind without a constant number of iterations, have no static peak:
 //   their functions get no attribute.
 //===----------------------------------------------------------------------===//
 

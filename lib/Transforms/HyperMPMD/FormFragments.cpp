@@ -5,9 +5,8 @@
 // fragments; the module has the topology.
 //
 //   1. Place: a call that the plan speaks of has its stage; phase and
-//   microbatch
-//      are on it. With the kind that makes a *place*. Places have a natural
-//      order, in which data flows in a training step:
+//      microbatch are on it. With the kind that makes a *place*. Places have a
+//      natural order, in which data flows in a training step:
 //        forward 0, 1, .. n-1; backward n-1 .. 1, 0; weights; updates.
 //      Any other op: from below, the group that uses it, if it is one; then
 //      from above: nothing but arguments behind it: free. Makes more bytes than

@@ -1,5 +1,4 @@
-//===- FunctionParts.cpp - functions of some of a function's ops
-//-----------===//
+//===- FunctionParts.cpp - functions of some of another's ops -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/HyperMPMD/FunctionParts.h"

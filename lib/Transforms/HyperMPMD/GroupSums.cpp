@@ -6,8 +6,8 @@
 // term crosses for every microbatch. Sums may be reassociated:
 //
 //   1. A function of which a result is `argument + v` returns v, and its
-//   callers
-//      add: what autograd adds inside a backward segment comes to light.
+//      callers add: what autograd adds inside a backward segment comes to
+//      light.
 //   2. Trees of additions in @main, each with the terms that it adds. If calls
 //      of several groups make them: one sum for each group, in the order of the
 //      terms, then the sum of these. Terms of no group (zeros) go with the

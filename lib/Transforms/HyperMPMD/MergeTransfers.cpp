@@ -6,13 +6,11 @@
 // place]`: one message for each pair of devices.
 //
 //   1. Sends of one group that follow each other, with nothing between them
-//   that
-//      takes time, are a run if they go to the same group and their receives do
-//      so there, too, in the same order.
+//      that takes time, are a run if they go to the same group and their
+//      receives do so there, too, in the same order.
 //   2. A message takes a latency, and its bytes over the link. What is packed
-//   is
-//      copied once more on each side, but has its latency with the others: that
-//      pays if the copies take less than the latency.
+//      is copied once more on each side, but has its latency with the others:
+//      that pays if the copies take less than the latency.
 //   3. Large ones are left out of a run, and do not end it.
 //
 // Cost: linear in the programs.

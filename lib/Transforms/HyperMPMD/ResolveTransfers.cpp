@@ -7,8 +7,7 @@
 //   1. find the send and the receive of each (from, to, tag); one of each, of
 //      one type, or the program is refused;
 //   2. the route by the two layouts (Routes.h), as each side sees it: offsets
-//   in
-//      its own part of the tensor, its own devices ascending. Blocks of one
+//      in its own part of the tensor, its own devices ascending. Blocks of one
 //      pair of devices have the same order on both sides.
 //
 // Cost: linear in the programs and the blocks.

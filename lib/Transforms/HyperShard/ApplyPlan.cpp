@@ -15,8 +15,7 @@
 //      constraint into the callees. A (function, layouts of its arguments) pair
 //      is one instance; calls that agree share it;
 //   3. clone functions that have several instances, then annotate each and
-//   point
-//      its calls at their instances.
+//      point its calls at their instances.
 //
 // Cost: O(ops + names + calls * instances of the callee).
 //===----------------------------------------------------------------------===//
@@ -449,17 +448,13 @@ void ApplyPlan::annotate(Instance &instance, ArrayRef<Instance> all) {
   });
   if (function.isExternal())
     return;
-  // All at once: each list that there was for a while stays in memory.
-  SmallVector<DictionaryAttr> attrs;
+  SmallVector<DictionaryAttr> attrs; // set at once (see withSharding)
   for (BlockArgument argument : function.getArguments()) {
     const Placement &placement = instance.placements[argument.getArgNumber()];
     attrs.push_back(function.getArgAttrDict(argument.getArgNumber()));
     if (!placement.store)
       continue;
-    NamedAttrList list(attrs.back() ? attrs.back().getValue()
-                                    : ArrayRef<NamedAttribute>());
-    list.set(kSharding, placement.store);
-    attrs.back() = list.getDictionary(function.getContext());
+    attrs.back() = withSharding(attrs.back(), placement.store);
     if (placement.isMoved())
       constrainUses(argument, placement.use);
   }

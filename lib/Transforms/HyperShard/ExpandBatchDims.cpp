@@ -5,13 +5,12 @@
 //   the several back.
 // In: any program. Out: the same values.
 // Why: front ends write attention as batch_matmul over batch * heads. A split
-// of
-//   the heads is the minor part of that dimension, which no sharding can say,
-//   so that tensor parallelism would be gathered away before every attention.
+//   of the heads is the minor part of that dimension, which no sharding can
+//   say, so that tensor parallelism would be gathered away before every
+//   attention.
 // How: batch_matmul with a collapsed operand becomes a linalg.generic;
-// upstream's
-//   patterns then move the collapse from its operands to an expansion of its
-//   loops, and fold what reshapes meet.
+//   upstream's patterns then move the collapse from its operands to an
+//   expansion of its loops, and fold what reshapes meet.
 // Cost: linear in ops.
 // Limits: only contractions with a batch dimension, where the operand or the
 //   result is reshaped right there.

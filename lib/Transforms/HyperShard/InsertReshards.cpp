@@ -11,9 +11,8 @@
 //  1. Collect ways to split its factors (SplitChoices): what each tensor
 //     suggests, completed by the others; each also without its reduction axes.
 //  2. Take the one of least seconds: the reshards that its operands need, the
-//  op
-//     itself on local shapes, and the reshards of its results to the shardings
-//     that propagation gave them. A tie goes to the first.
+//     op itself on local shapes, and the reshards of its results to the
+//     shardings that propagation gave them. A tie goes to the first.
 //  3. Reshard operands (once per value and layout in a block). The results get
 //     the layouts that the op makes, partial ones included, and are resharded
 //     to what they were meant to have.

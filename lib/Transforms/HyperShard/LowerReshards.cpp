@@ -10,8 +10,7 @@
 //      (same operand, same collective, dominating) instead of making it again,
 //      so that two reshards of one value share their common beginning;
 //   3. put a remark on record: what was chosen, what it costs, and what the
-//   plan
-//      that gathers and slices would have cost.
+//      plan that gathers and slices would have cost.
 // Cost: linear in reshards; equal plans are made once.
 //===----------------------------------------------------------------------===//
 #include "lib/Transforms/HyperShard/Passes.h"

@@ -3,8 +3,7 @@
 //===----------------------------------------------------------------------===//
 // What: the collectives of a local program that others make needless or
 // smaller. In: local form. Out: local form, the same values on every device, no
-// more
-//   bytes and no more collectives than before.
+//   more bytes and no more collectives than before.
 // How, to a fixed point (each rule is a function below):
 //   1. over a group of one                       -> the operand
 //   2. all_gather(all_gather), all_reduce(all_reduce),

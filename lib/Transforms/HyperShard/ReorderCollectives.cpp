@@ -10,14 +10,12 @@
 //   reduce                                            └ h.2 ┘ └ h.1 ┘ as early
 //
 //   1. What takes less than it gives (reductions, exchanges, sends) is issued
-//   as
-//      soon as its operand is there.
+//      as soon as its operand is there.
 //   2. What gives more than it takes (gathers, receives) is issued as late as
-//   it
-//      is still done before its first reader, by the cost model: from the end,
-//      each ends when its reader begins or the next one on its stream does. But
-//      never before the reader before its own begins, which is when a receive
-//      is issued: what is there too early costs memory.
+//      it is still done before its first reader, by the cost model: from the
+//      end, each ends when its reader begins or the next one on its stream
+//      does. But never before the reader before its own begins, which is when a
+//      receive is issued: what is there too early costs memory.
 //   3. Sends and receives keep their order among each other, which was proved
 //      free of deadlock; a receive does not hold back a later send.
 //      Small ones to or from the same group that are sent, or read, less than a

@@ -6,8 +6,7 @@
 // Out: views of arenas (`hp.arena`) instead of those that have a known life.
 //
 //   1. Functions are done callees first: a call needs its callee's arenas,
-//   which
-//      live while the call does.
+//      which live while the call does.
 //   2. Ops are numbered in order, regions inside their ops. A buffer lives from
 //      its allocation to its deallocation; both are in one block, so that in a
 //      loop they are of one iteration, and what lives around the loop lives for

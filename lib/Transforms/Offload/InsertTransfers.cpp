@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 // In:  a function of one block with `offload.moves`, positions as they were
-// when
-//   it was planned.
+//   when it was planned.
 // Out: the same values; what moves is stored, ended, fetched and waited for.
 //
 //   [op a] store …   wait, detach [op o] …   prefetch [op i] …   wait [op b]

@@ -3,8 +3,7 @@
 //===----------------------------------------------------------------------===//
 // What may move, by where the memory is:
 //   - an argument with the role parameter, buffer, cache or optimizer has a
-//   copy
-//     in the host's memory, and may live in a tier between steps; other
+//     copy in the host's memory, and may live in a tier between steps; other
 //     arguments (inputs, and what has no role) are on the device all the time;
 //   - a result is the caller's memory, on the device all the time; but for one
 //     that is an argument's next value (`hp.updates`): the argument's storage

@@ -7,9 +7,9 @@
 //      of each stream have happened before its next one; a record keeps the
 //      clock, a wait takes it over.
 //   2. A root is cut into runs of bytes, each with its last write, and the
-//   reads
-//      since on each stream. An access has to come after the writes of its
-//      bytes, and if it writes, after their reads, too: a clock says so or not.
+//      reads since on each stream. An access has to come after the writes of
+//      its bytes, and if it writes, after their reads, too: a clock says so or
+//      not.
 //   3. What is from outside of the block was written by the compute stream
 //      before. At the end the compute stream has waited for all others.
 //

@@ -269,17 +269,18 @@ def _memory_option(verb: argparse.ArgumentParser) -> None:
 def _amount(text: str) -> int:
     from hyperparallel.memory import parse_amount
 
-    try:
-        return parse_amount(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    return _bytes(text, parse_amount)
 
 
 def _size(text: str) -> int:
     from hyperparallel.memory import parse_size
 
+    return _bytes(text, parse_size)
+
+
+def _bytes(text: str, parse: Callable[[str], int]) -> int:
     try:
-        return parse_size(text)
+        return parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

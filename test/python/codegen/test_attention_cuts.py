@@ -104,17 +104,25 @@ def attention(scores: Cut, masked: Cut, rows: Cut, values: Cut) -> str:
     """The function, with heads cut in that way by the ops; K and V have no dimension for the last loop of heads, if there are three."""
     program = Program()
     shared, taken = min(len(scores), 2), min(len(values), 2)
-    n = len(scores)
-    heads = range(n)
-    program.generic(
-        "s",
-        maps(n + 3, [*heads, n, n + 2], [*heads[:shared], n + 1, n + 2], [*heads, n, n + 1]),
-        iterators(n + 3, [n + 2]),
-        [("%q", tensor(*scores, ROWS, WIDTH)), ("%k", tensor(*scores[:shared], KEYS, WIDTH))],
-        "%zero",
-        tensor(*scores, ROWS, KEYS),
-        DOT,
-    )
+
+    def product(name: str, cut: Cut, kept: int, left: str, right: str, extents: tuple[int, int, int]) -> None:
+        """For each head; the right operand has the first ``kept`` loops of heads, and the keys before the width."""
+        rows, columns, summed = extents
+        n = len(cut)
+        right_loops, right_shape = [n + 1, n + 2], (columns, summed)
+        if summed == KEYS:
+            right_loops, right_shape = [n + 2, n + 1], (summed, columns)
+        program.generic(
+            name,
+            maps(n + 3, [*range(n), n, n + 2], [*range(kept), *right_loops], [*range(n), n, n + 1]),
+            iterators(n + 3, [n + 2]),
+            [(left, tensor(*cut, rows, summed)), (right, tensor(*cut[:kept], *right_shape))],
+            "%zero",
+            tensor(*cut, rows, columns),
+            DOT,
+        )
+
+    product("s", scores, shared, "%q", "%k", (ROWS, KEYS, WIDTH))
     matrix = (ROWS, KEYS)
     s = program.reshape("s", scores, masked, matrix)
     n = len(masked)
@@ -147,17 +155,7 @@ def attention(scores: Cut, masked: Cut, rows: Cut, values: Cut) -> str:
             made, maps(n + 2, everything, kept, everything), iterators(n + 2), operands, "%zero", kind, body
         )
     p = program.reshape("p", rows, values, matrix)
-    n = len(values)
-    heads = range(n)
-    program.generic(
-        "z",
-        maps(n + 3, [*heads, n, n + 2], [*heads[:taken], n + 2, n + 1], [*heads, n, n + 1]),
-        iterators(n + 3, [n + 2]),
-        [(f"%{p}", tensor(*values, *matrix)), ("%v", tensor(*values[:taken], KEYS, WIDTH))],
-        "%zero",
-        tensor(*values, ROWS, WIDTH),
-        DOT,
-    )
+    product("z", values, taken, f"%{p}", "%v", (ROWS, WIDTH, KEYS))
     arguments = ", ".join(
         (
             f"%q: {tensor(*scores, ROWS, WIDTH)}, %k: {tensor(*scores[:shared], KEYS, WIDTH)}",
